@@ -84,7 +84,7 @@ pub enum ServerState {
     Starting,
     /// Its tools can be called.
     Ready,
-    /// It could not be started. It is tried again from time to time, which nobody waits for.
+    /// It could not be started. It may be tried again from time to time, which nobody waits for.
     Failed {
         /// Why, for people.
         reason: String,

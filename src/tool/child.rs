@@ -54,6 +54,8 @@ pub(super) struct Program<'a> {
     pub(super) args: &'a [String],
     pub(super) env: &'a BTreeMap<String, Protected>,
     pub(super) cwd: Option<&'a Path>,
+    /// People know that it ends, again and again.
+    pub(super) on_probation: bool,
 }
 
 /// The process of a server, or its guard.
@@ -67,6 +69,7 @@ pub(super) struct Child {
     log: JoinHandle<()>,
     last_lines: Arc<Mutex<VecDeque<String>>>,
     server: ServerName,
+    on_probation: bool,
 }
 
 /// The pipes to a server.
@@ -119,8 +122,9 @@ impl Child {
             last: Arc::clone(&last_lines),
         };
         let log = tokio::spawn(lines.read(stderr).in_current_span());
-        let server = program.server.clone();
-        Ok((Self { process, group, guard, log, last_lines, server }, Pipes { input, output }))
+        let (server, on_probation) = (program.server.clone(), program.on_probation);
+        let child = Self { process, group, guard, log, last_lines, server, on_probation };
+        Ok((child, Pipes { input, output }))
     }
 
     /// Waits until the process has ended by itself. Returns why it ended, for people.
@@ -142,7 +146,7 @@ impl Child {
         {
             return why.clone();
         }
-        if !last.is_empty() {
+        if !last.is_empty() && !self.on_probation {
             // It may be why it ended, or have nothing to do with that.
             let last = last.join(" | ");
             tracing::warn!("MCP server {} wrote before its end: {last}", self.server);

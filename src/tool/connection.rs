@@ -46,6 +46,8 @@ pub(super) enum NotReady {
     Closed(String),
     /// The error of the server, or that it did not reply.
     Refused(String),
+    /// The server can't be reached, or has a fault of its own: later it may be there.
+    Unreached(String),
 }
 
 /// Why a transport receives nothing more, if known.
@@ -324,7 +326,12 @@ fn not_opened(error: &ClientInitializeError) -> NotReady {
             return NotReady::Closed("it ended before it was initialized".to_owned());
         }
         ClientInitializeError::TransportError { error, .. } => {
-            return NotReady::Closed(causes(&*error.error));
+            let why = causes(&*error.error);
+            return match error.error.downcast_ref::<HttpFault>() {
+                Some(HttpFault::Unreached(_) | HttpFault::Lost(_)) => NotReady::Unreached(why),
+                Some(HttpFault::Refused(_) | HttpFault::SessionEnded) => NotReady::Refused(why),
+                None => NotReady::Closed(why),
+            };
         }
         ClientInitializeError::JsonRpcError(error) => {
             format!("it refused to initialize: {}", error.message)
@@ -352,7 +359,7 @@ fn is_unread(error: &DynamicTransportError) -> bool {
 /// Whether a server over HTTP has not acted upon the message.
 fn is_refused(error: &DynamicTransportError) -> bool {
     let fault = error.error.downcast_ref::<HttpFault>();
-    matches!(fault, Some(HttpFault::Refused(_)))
+    matches!(fault, Some(HttpFault::Refused(_) | HttpFault::Unreached(_)))
 }
 
 /// An error with its causes, each once.

@@ -181,6 +181,11 @@ fn said(file: &LoginFile, error: &AuthError) -> String {
     file.shown(&unreached(error).unwrap_or_else(|| causes(error)))
 }
 
+/// Whether no connection could be made, to the server or to that of its login.
+pub(super) fn is_unreached(error: &AuthError) -> bool {
+    unreached(error).is_some()
+}
+
 /// That no connection could be made, if that is why.
 fn unreached(error: &AuthError) -> Option<String> {
     let all = std::iter::successors(error.source(), |cause| (*cause).source());

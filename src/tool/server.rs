@@ -1,5 +1,6 @@
 //! The supervisor of one server: starts it, restarts it, ends it, and reports its state to the table.
 
+mod restarts;
 #[cfg(test)]
 mod tests;
 
@@ -9,9 +10,11 @@ use crate::tool::asking::{Asker, Questions};
 use crate::tool::child::{Child, Program};
 use crate::tool::config::{ServerConfig, Transport};
 use crate::tool::connection::{Closing, Connection, Link, NotReady};
+use crate::tool::guard;
 use crate::tool::http::HttpTransport;
 use crate::tool::line_transport::{LineTransport, Writer};
 use crate::tool::table::{Phase, Table};
+use restarts::{Cause, Next, Outcome, RESTARTS_MAX, Report, Restarts, STABLE_AFTER};
 use rmcp::model::ProtocolVersion;
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
@@ -20,21 +23,6 @@ use std::time::Duration;
 use tokio::process::ChildStdin;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
-
-/// How often a server that ended is started again, unless it ran for [`STABLE_AFTER`] meanwhile.
-const RESTARTS_MAX: u32 = 3;
-
-/// Wait before the first restart, which doubles with each; a call ends it.
-const RESTART_DELAY: Duration = Duration::from_millis(500);
-
-/// A server that ran for so long has all its restarts again.
-const STABLE_AFTER: Duration = Duration::from_secs(60);
-
-/// Wait before a server that has failed is tried again, though nobody wants it; it doubles with each attempt.
-const RETRY_DELAY: Duration = Duration::from_secs(30);
-
-/// Longest such wait.
-const RETRY_DELAY_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// Changes of a list of tools within this time are coalesced. It doubles while a server continues to report
 /// changes as soon as its tools are listed.
@@ -77,10 +65,10 @@ pub(super) struct Supervisor {
 enum End {
     /// By our will.
     Closing,
-    /// A person wants it started again.
-    Restarted,
+    /// A person wants it started again. `had_run`: its tools were known.
+    Restarted { had_run: bool },
     /// Before its tools were known.
-    NotStarted(String),
+    NotStarted(String, Cause),
     /// After that; how long they could be called.
     Ended(String, Duration),
 }
@@ -108,113 +96,124 @@ type Opening = Pin<Box<dyn Future<Output = Result<Connection, NotReady>> + Send>
 
 impl Supervisor {
     /// Runs the server until all servers are closed. One that has failed is started again when a person wants it, and
-    /// in silence from time to time: no run waits for that, and no failure of it is reported.
+    /// some in silence from time to time: no run waits for that, and no failure of it is reported.
     pub(super) async fn keep(self) {
-        let (mut restarts, mut has_run) = (0, false);
-        let (mut is_silent, mut retry_delay) = (false, RETRY_DELAY);
+        let mut restarts = Restarts::default();
         loop {
-            if !is_silent {
+            if !restarts.is_silent() {
                 self.set(Phase::Starting, Arc::new([]));
             }
-            let (reason, is_up) = match self.run().await {
+            let (reason, outcome) = match self.run(restarts.is_on_probation()).await {
                 End::Closing => return,
-                End::Restarted => {
-                    (has_run, restarts) = (true, 0);
-                    (is_silent, retry_delay) = (false, RETRY_DELAY);
+                End::Restarted { had_run } => {
+                    restarts.wanted(had_run);
                     continue;
                 }
-                End::NotStarted(reason) => (self.shown(&reason), false),
-                End::Ended(reason, lifetime) => {
-                    (has_run, is_silent) = (true, false);
-                    if lifetime >= STABLE_AFTER {
-                        (restarts, retry_delay) = (0, RETRY_DELAY);
-                    }
-                    (self.shown(&reason), true)
-                }
+                End::NotStarted(reason, cause) => (self.shown(&reason), Outcome::NotStarted(cause)),
+                End::Ended(reason, lifetime) => (self.shown(&reason), Outcome::Ended(lifetime)),
             };
-            if is_silent || !has_run || restarts == RESTARTS_MAX {
-                self.failed(reason, is_silent, restarts);
-                (is_silent, retry_delay) = match self.wanted_again(retry_delay).await {
-                    None => return,
-                    Some(Wanted::ByPerson) => (false, RETRY_DELAY),
-                    Some(Wanted::InSilence) => (true, (retry_delay * 2).min(RETRY_DELAY_MAX)),
-                };
-                restarts = 0;
-                continue;
+            match restarts.next(outcome) {
+                Next::Soon(delay) => {
+                    if let Outcome::NotStarted(_) = outcome {
+                        self.set(Phase::Gone { reason }, Arc::new([]));
+                    }
+                    tokio::select! {
+                        biased;
+                        () = self.closed() => return,
+                        () = self.wanted.notified() => {}
+                        () = self.restart.notified() => {}
+                        () = sleep(delay) => {}
+                    }
+                }
+                Next::Failed { retry, report } => {
+                    self.failed(reason, report);
+                    match self.wanted_again(retry).await {
+                        None => return,
+                        Some(Wanted::ByPerson) => restarts.wanted(false),
+                        Some(Wanted::InSilence) => restarts.retry(),
+                    }
+                }
             }
-            if !is_up {
-                self.set(Phase::Gone { reason }, Arc::new([]));
-            }
-            tokio::select! {
-                biased;
-                () = self.closed() => return,
-                () = self.wanted.notified() => {}
-                () = self.restart.notified() => {}
-                () = sleep(RESTART_DELAY * 2_u32.pow(restarts)) => {}
-            }
-            restarts += 1;
         }
     }
 
     /// Reports that the server is not started again at once, unless that is known.
-    fn failed(&self, reason: String, is_silent: bool, restarts: u32) {
-        if is_silent {
-            tracing::debug!("MCP server {} can't be started yet: {reason}", self.config.name);
-            return;
-        }
-        let reason = match restarts {
-            RESTARTS_MAX => format!("{reason}; it was started again {RESTARTS_MAX} times"),
-            _ => reason,
+    fn failed(&self, reason: String, report: Report) {
+        let reason = match report {
+            Report::Nothing => {
+                tracing::debug!("MCP server {} can't be used yet: {reason}", self.config.name);
+                return;
+            }
+            Report::Reason => reason,
+            Report::ReasonAndRestarts => {
+                format!("{reason}; it was started again {RESTARTS_MAX} times")
+            }
         };
         self.set(Phase::Failed { reason }, Arc::new([]));
     }
 
     /// Waits until a server that has failed is to be started again; `None` if all servers are closed.
-    async fn wanted_again(&self, delay: Duration) -> Option<Wanted> {
+    async fn wanted_again(&self, retry: Option<Duration>) -> Option<Wanted> {
+        let in_silence = async {
+            match retry {
+                Some(delay) => sleep(delay).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
             () = self.closed() => None,
             () = self.restart.notified() => Some(Wanted::ByPerson),
-            () = sleep(delay) => Some(Wanted::InSilence),
+            () = in_silence => Some(Wanted::InSilence),
         }
     }
 
-    /// Starts the server once and stays with it until it has ended.
-    async fn run(&self) -> End {
+    /// Starts the server once and stays with it until it has ended. One that is `on_probation` is offered, and people
+    /// are told of it, when it has run for [`STABLE_AFTER`].
+    async fn run(&self, on_probation: bool) -> End {
         // One limit for all of it: a login may ask other servers before anything is sent to this one.
         let mut limit = pin!(time_limit(self.config.start_limit));
         let begun = tokio::select! {
             biased;
             () = self.closed() => return End::Closing,
-            begun = self.begin() => begun,
-            () = &mut limit => return self.not_in_time(),
+            () = self.restart.notified() => return End::Restarted { had_run: false },
+            begun = self.begin(on_probation) => begun,
+            () = &mut limit => return self.not_in_time(Cause::Unreached),
         };
         let (mut endpoint, opening) = match begun {
             Ok(begun) => begun,
-            Err(reason) => return End::NotStarted(reason),
+            Err((reason, cause)) => return End::NotStarted(reason, cause),
         };
         let opened = tokio::select! {
             biased;
             () = self.closed() => Err(End::Closing),
+            () = self.restart.notified() => Err(End::Restarted { had_run: false }),
             opened = initialized(opening) => Ok(opened),
-            reason = endpoint.ended() => Ok(Err(NotReady::Refused(reason))),
-            () = &mut limit => Err(self.not_in_time()),
+            reason = endpoint.ended() => Err(endpoint.ended_early(reason)),
+            () = &mut limit => Err(self.not_in_time(endpoint.cause())),
         };
         let end = match opened {
             Ok(Ok((connection, tools, warnings))) => {
-                self.warn(&warnings);
-                return self.stay(endpoint, connection, tools).await;
+                if !on_probation {
+                    self.warn(&warnings);
+                }
+                return self.stay(endpoint, connection, tools, on_probation).await;
             }
-            Ok(Err(NotReady::Refused(reason))) => End::NotStarted(reason),
-            Ok(Err(NotReady::Closed(reason))) => End::NotStarted(endpoint.reason(reason).await),
+            Ok(Err(NotReady::Refused(reason))) => End::NotStarted(reason, Cause::Refused),
+            Ok(Err(NotReady::Unreached(reason))) => End::NotStarted(reason, Cause::Unreached),
+            Ok(Err(NotReady::Closed(reason))) => {
+                let reason = endpoint.reason(reason).await;
+                endpoint.ended_early(reason)
+            }
             Err(end) => end,
         };
         endpoint.end().await;
         end
     }
 
-    fn not_in_time(&self) -> End {
-        End::NotStarted(format!("it was not ready within {:?}", self.config.start_limit))
+    fn not_in_time(&self, cause: Cause) -> End {
+        let reason = format!("it was not ready within {:?}", self.config.start_limit);
+        End::NotStarted(reason, cause)
     }
 
     /// Stays with a server whose tools are known.
@@ -223,17 +222,24 @@ impl Supervisor {
         mut endpoint: Endpoint,
         connection: Connection,
         tools: Arc<[ServerTool]>,
+        on_probation: bool,
     ) -> End {
         let begun = Instant::now();
         let link = connection.link();
-        self.set(Phase::Ready(link.clone()), tools);
+        let offered = async {
+            if on_probation {
+                sleep(STABLE_AFTER).await;
+            }
+            self.set(Phase::Ready(link.clone()), tools);
+            self.follow_list(&connection, &link).await;
+        };
         let left = tokio::select! {
             biased;
             () = self.closed() => Left::Closed,
             reason = endpoint.ended() => Left::Ended(Closing::Fault(reason)),
             closing = connection.closed() => Left::Ended(closing),
             () = self.restart.notified() => Left::Restarted,
-            () = self.follow_list(&connection, &link) => Left::Closed,
+            () = offered => Left::Closed,
         };
         let lifetime = begun.elapsed();
         if let Left::Ended(_) = left {
@@ -241,7 +247,7 @@ impl Supervisor {
         }
         let end = match left {
             Left::Closed => End::Closing,
-            Left::Restarted => End::Restarted,
+            Left::Restarted => End::Restarted { had_run: true },
             Left::Ended(Closing::Fault(reason)) => End::Ended(reason, lifetime),
             Left::Ended(Closing::Remote) => {
                 End::Ended(endpoint.reason("it closed the connection".to_owned()).await, lifetime)
@@ -249,10 +255,12 @@ impl Supervisor {
         };
         let reason = match &end {
             End::Closing => CLOSED.to_owned(),
-            End::Restarted => RESTARTED.to_owned(),
-            End::NotStarted(reason) | End::Ended(reason, _) => self.shown(reason),
+            End::Restarted { .. } => RESTARTED.to_owned(),
+            End::NotStarted(reason, _) | End::Ended(reason, _) => self.shown(reason),
         };
-        if let End::Ended(..) = end {
+        if let End::Ended(_, lifetime) = end
+            && (!on_probation || lifetime >= STABLE_AFTER)
+        {
             // Before its calls fail: a client that has their results has also seen the reason.
             self.set(Phase::Gone { reason: reason.clone() }, Arc::new([]));
         }
@@ -262,24 +270,27 @@ impl Supervisor {
     }
 
     /// Begins to start the server. Needs a runtime.
-    async fn begin(&self) -> Result<(Endpoint, Opening), String> {
-        let version = self.version()?;
+    async fn begin(&self, on_probation: bool) -> Result<(Endpoint, Opening), (String, Cause)> {
+        let version = self.version().map_err(|why| (why, Cause::Refused))?;
         let closed = watch::Sender::new(None);
         let server = self.config.name.clone();
         let asker = self.questions.clone().map(|questions| Asker { questions, server });
         match &self.config.transport {
             Transport::Stdio { command, args, env, cwd } => {
                 let server = &self.config.name;
-                let program = Program { server, command, args, env, cwd: cwd.as_deref() };
+                let cwd = cwd.as_deref();
+                let program = Program { server, command, args, env, cwd, on_probation };
                 let started = Child::start(&program, self.guard.as_ref());
-                let (child, pipes) = started.map_err(|error| format!("can't start it: {error}"))?;
+                let (child, pipes) = started
+                    .map_err(|error| (format!("can't start it: {error}"), Cause::Unreached))?;
                 let transport = LineTransport::new(pipes.output, pipes.input, closed.clone());
                 let endpoint = Endpoint::Process(Box::new(child), transport.writer());
                 Ok((endpoint, Box::pin(Connection::open(transport, version, closed, asker))))
             }
             Transport::Http { url, headers, login } => {
                 let login = login.as_ref();
-                let transport = HttpTransport::new(url, headers, login, closed.clone()).await?;
+                let transport = HttpTransport::new(url, headers, login, closed.clone()).await;
+                let transport = transport.map_err(|why| (why, Cause::Unreached))?;
                 Ok((
                     Endpoint::Remote,
                     Box::pin(Connection::open(transport, version, closed, asker)),
@@ -359,6 +370,22 @@ impl Endpoint {
             Self::Process(child, _) => child.ended().await,
             Self::Remote => std::future::pending().await,
         }
+    }
+
+    /// What it means that the server is not ready, and has not said why.
+    fn cause(&self) -> Cause {
+        match self {
+            Self::Process(..) => Cause::Refused,
+            Self::Remote => Cause::Unreached,
+        }
+    }
+
+    /// The end of a server, for this reason, before its tools were known.
+    fn ended_early(&self, reason: String) -> End {
+        // A guard was started, and could not start the program.
+        let is_missing = reason.starts_with(guard::CANT_START);
+        let cause = if is_missing { Cause::Unreached } else { self.cause() };
+        End::NotStarted(reason, cause)
     }
 
     /// Why the server ended, if its process says so within a moment; else `otherwise`.

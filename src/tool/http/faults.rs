@@ -1,6 +1,7 @@
 //! Why a message to a server over HTTP has no answer, for people, and whether the server may have acted upon it.
 
 use crate::tool::connection::causes;
+use crate::tool::login;
 use reqwest::Url;
 use reqwest::header::AUTHORIZATION;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
@@ -21,6 +22,9 @@ pub(in crate::tool) enum HttpFault {
         "it answered with status 404, or with an error that says so: it no longer knows the session"
     )]
     SessionEnded,
+    /// The message was not sent, as the server can't be reached.
+    #[error("{0}")]
+    Unreached(String),
     /// The message was not sent, or not accepted: the server has not acted upon it.
     #[error("{0}")]
     Refused(String),
@@ -58,6 +62,9 @@ impl Access {
             StreamableHttpError::InsufficientScope(error) => {
                 let scope = error.required_scope.as_deref();
                 HttpFault::Refused(format!("{} ({error})", self.forbidden(scope)))
+            }
+            StreamableHttpError::Auth(auth) if login::is_unreached(auth) => {
+                HttpFault::Unreached(causes(error))
             }
             StreamableHttpError::Auth(_) | StreamableHttpError::ReservedHeaderConflict(_) => {
                 HttpFault::Refused(causes(error))
@@ -102,9 +109,8 @@ fn unanswered(error: &reqwest::Error) -> HttpFault {
     match error.source() {
         // The rest of its text has the address from which it leads.
         Some(why) if error.is_redirect() => HttpFault::Refused(why.to_string()),
-        Some(_) | None if error.is_connect() || error.is_builder() => {
-            HttpFault::Refused(causes(error))
-        }
+        Some(_) | None if error.is_connect() => HttpFault::Unreached(causes(error)),
+        Some(_) | None if error.is_builder() => HttpFault::Refused(causes(error)),
         Some(_) | None => HttpFault::Lost(causes(error)),
     }
 }

@@ -1,5 +1,6 @@
 //! How long a server may take that says nothing, and when one that has failed is started again.
 
+use super::restarts::RETRY_DELAY;
 use super::*;
 use crate::support::test_folder::TestFolder;
 use crate::task::limits::ToolLimits;
@@ -13,6 +14,8 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
 use tokio::net::TcpListener;
 use tokio::task::yield_now;
 use tokio::time::{advance, resume};
@@ -20,7 +23,7 @@ use tokio::time::{advance, resume};
 /// Shorter than what the SDK, or the end of the process, waits for.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// A server with a login, which is connected to and answers nothing.
+/// A server, perhaps with a login, which is connected to and answers nothing.
 struct Silent {
     servers: ToolServers,
     listener: TcpListener,
@@ -28,7 +31,7 @@ struct Silent {
 }
 
 impl Silent {
-    async fn start(start_limit: Duration) -> Self {
+    async fn start(start_limit: Duration, has_login: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let url = Url::parse(&format!("http://{address}/mcp")).expect("a URL");
@@ -38,9 +41,10 @@ impl Silent {
         let credentials = json!({"client_id": "c", "token_response": tokens});
         let credentials = serde_json::from_value(credentials).expect("credentials");
         login.save(credentials).await.expect("a file");
+        let login = has_login.then_some(login);
         let config = ServerConfig {
             name: ServerName::new("silent").expect("a name"),
-            transport: Transport::Http { url, headers: BTreeMap::new(), login: Some(login) },
+            transport: Transport::Http { url, headers: BTreeMap::new(), login },
             start_limit,
             protocol_version: None,
         };
@@ -52,7 +56,7 @@ impl Silent {
 
 #[tokio::test]
 async fn the_time_limit_of_a_start_is_that_of_its_login_too() {
-    let mut silent = Silent::start(Duration::from_millis(20)).await;
+    let mut silent = Silent::start(Duration::from_millis(20), true).await;
     let failed = async {
         loop {
             if let ServerState::Failed { reason } = silent.servers.changed().await.state {
@@ -66,9 +70,22 @@ async fn the_time_limit_of_a_start_is_that_of_its_login_too() {
 
 #[tokio::test]
 async fn a_server_whose_login_is_looked_at_is_closed_at_once() {
-    let mut silent = Silent::start(START_LIMIT).await;
+    let mut silent = Silent::start(START_LIMIT, true).await;
     let _connection = silent.listener.accept().await.expect("a connection");
     timeout(DEADLINE, silent.servers.close()).await.expect("it is closed in time");
+}
+
+/// Whether the look for its login hangs, or the handshake.
+#[tokio::test]
+async fn a_restart_does_not_wait_for_a_start_that_hangs() {
+    for has_login in [true, false] {
+        let mut silent = Silent::start(START_LIMIT, has_login).await;
+        let _hanging = silent.listener.accept().await.expect("a connection");
+        assert!(silent.servers.restart("silent"));
+        let again = timeout(DEADLINE, silent.listener.accept()).await;
+        let _again = again.expect("it is started at once").expect("a connection");
+        timeout(DEADLINE, silent.servers.close()).await.expect("it is closed in time");
+    }
 }
 
 /// A server with one tool, for a shell.
@@ -83,6 +100,22 @@ const SERVER: &str = r#"while read -r line; do
 done
 "#;
 
+/// The server `late`, which is the `script` that the program `shell` runs.
+fn process(shell: &Path, script: &Path) -> ToolServers {
+    let config = ServerConfig {
+        name: ServerName::new("late").expect("a name"),
+        transport: Transport::Stdio {
+            command: shell.display().to_string(),
+            args: vec![script.display().to_string()],
+            env: BTreeMap::new(),
+            cwd: None,
+        },
+        start_limit: START_LIMIT,
+        protocol_version: None,
+    };
+    ToolServers::new(vec![config], ToolLimits::default(), None)
+}
+
 /// Lets the supervisor do what it can without waiting.
 async fn settle() {
     for _ in 0..100 {
@@ -95,19 +128,8 @@ async fn a_server_that_has_failed_is_tried_again_in_silence() {
     let folder = TestFolder::new();
     let script = folder.path("server.sh");
     fs::write(&script, SERVER).expect("a script");
-    let (shell, text) = (folder.path("shell"), |path: &std::path::Path| path.display().to_string());
-    let config = ServerConfig {
-        name: ServerName::new("late").expect("a name"),
-        transport: Transport::Stdio {
-            command: text(&shell),
-            args: vec![text(&script)],
-            env: BTreeMap::new(),
-            cwd: None,
-        },
-        start_limit: START_LIMIT,
-        protocol_version: None,
-    };
-    let mut servers = ToolServers::new(vec![config], ToolLimits::default(), None);
+    let shell = folder.path("shell");
+    let mut servers = process(&shell, &script);
     servers.start();
     let failed = servers.changed().await;
     assert!(matches!(failed.state, ServerState::Failed { .. }), "{failed:?}");
@@ -124,5 +146,33 @@ async fn a_server_that_has_failed_is_tried_again_in_silence() {
     let ready = timeout(START_LIMIT, servers.changed()).await.expect("it is started");
     assert!(matches!(ready.state, ServerState::Ready), "{ready:?}");
     assert_eq!(ready.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["late"]);
+    servers.close().await;
+}
+
+/// As each start may open a window of a browser.
+#[tokio::test(start_paused = true)]
+async fn a_program_that_hangs_is_started_once() {
+    let folder = TestFolder::new();
+    let (script, started) = (folder.path("server.sh"), folder.path("started"));
+    fs::write(&script, "exec sleep 1000\n").expect("a script");
+    let shell = Path::new("/bin/sh");
+    let mut servers = process(shell, &script);
+    servers.start();
+    loop {
+        if let ServerState::Failed { reason } = servers.changed().await.state {
+            assert_eq!(reason, "it was not ready within 60s");
+            break;
+        }
+    }
+    let marking = format!("echo started > '{}'\nexec sleep 1000\n", started.display());
+    fs::write(&script, marking).expect("a script");
+    for _ in 0..60 {
+        advance(Duration::from_secs(30)).await;
+        settle().await;
+        // A process takes its time: that of this one is enough for another that was started before it.
+        let other = Command::new(shell).args(["-c", "/bin/true; /bin/true"]).status();
+        assert!(other.expect("a shell").success());
+        assert!(!started.exists() && servers.try_changed().is_none());
+    }
     servers.close().await;
 }
