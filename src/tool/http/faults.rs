@@ -14,6 +14,16 @@ const NO_ENDPOINT: &str = "there is no streamable HTTP at this address; it may b
 /// The beginnings of what the SDK says of the status of such answers.
 const NO_ENDPOINT_STATUSES: [&str; 2] = ["HTTP 404", "HTTP 405"];
 
+/// The beginning of what the SDK says of an answer with a status that rejects the message.
+const REJECTED_STATUSES: &str = "HTTP 4";
+
+/// The beginnings for those of them with which a message may have been acted upon: its time was over, or the
+/// connection was closed.
+const UNFINISHED_STATUSES: [&str; 2] = ["HTTP 408", "HTTP 499"];
+
+/// The one status from 400 to 499 that the SDK returns as a number.
+const TOO_MANY_REQUESTS: u16 = 429;
+
 /// Why a message has no answer.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::tool) enum HttpFault {
@@ -74,6 +84,12 @@ impl Access {
             {
                 HttpFault::Refused(format!("{NO_ENDPOINT} ({what})"))
             }
+            StreamableHttpError::UnexpectedServerResponse(what) if is_rejected(what) => {
+                HttpFault::Refused(causes(error))
+            }
+            StreamableHttpError::HttpStatus(status) if status.status == TOO_MANY_REQUESTS => {
+                HttpFault::Refused(causes(error))
+            }
             _ => HttpFault::Lost(causes(error)),
         }
     }
@@ -104,6 +120,12 @@ impl Access {
     }
 }
 
+/// Whether `what`, which the SDK says of an answer, is that the server has rejected the message.
+fn is_rejected(what: &str) -> bool {
+    let is_unfinished = UNFINISHED_STATUSES.iter().any(|it| what.starts_with(it));
+    what.starts_with(REJECTED_STATUSES) && !is_unfinished
+}
+
 /// What an error of the HTTP client means.
 fn unanswered(error: &reqwest::Error) -> HttpFault {
     match error.source() {
@@ -124,4 +146,39 @@ pub(super) fn shown(url: &Url) -> String {
     shown.set_fragment(None);
     shown.set_query(url.query().map(|_| "..."));
     shown.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmcp::transport::streamable_http_client::HttpStatusError;
+
+    #[test]
+    fn a_message_that_is_rejected_was_not_acted_upon() {
+        let url = Url::parse("http://127.0.0.1/mcp").expect("a URL");
+        let access = Access::new(&url, std::iter::empty());
+        let answered = |what: &str| {
+            StreamableHttpError::UnexpectedServerResponse(format!("HTTP {what}: no").into())
+        };
+        let status = |status| StreamableHttpError::HttpStatus(HttpStatusError::new(status, None));
+        for (error, is_refused) in [
+            (answered("400 Bad Request"), true),
+            (answered("401 Unauthorized"), true),
+            (answered("403 Forbidden"), true),
+            (answered("404 Not Found"), true),
+            (answered("405 Method Not Allowed"), true),
+            (answered("413 Payload Too Large"), true),
+            (answered("415 Unsupported Media Type"), true),
+            (status(429), true),
+            (answered("408 Request Timeout"), false),
+            (answered("499 <unknown status code>"), false),
+            (status(500), false),
+            (status(503), false),
+            (StreamableHttpError::UnexpectedServerResponse("empty sse stream".into()), false),
+        ] {
+            let fault = access.fault(&error, false);
+            assert_eq!(matches!(fault, HttpFault::Refused(_)), is_refused, "{error}");
+            assert_eq!(matches!(fault, HttpFault::Lost(_)), !is_refused, "{error}");
+        }
+    }
 }
