@@ -47,7 +47,7 @@ pub(super) fn read(text: &[u8], answer: Answer) -> Vec<Message> {
     };
     let messages: Vec<_> = values.into_iter().filter_map(|it| message(it, answer)).collect();
     if messages.is_empty() {
-        return unread(text).into_iter().collect();
+        return unread(text);
     }
     messages
 }
@@ -122,20 +122,21 @@ fn unreadable(what: String) -> ErrorData {
     ErrorData::new(ErrorCode(UNREADABLE), what, None)
 }
 
-/// Handles a text that is no message: an error for the call whose answer it is, if it is one.
+/// Handles a text that is no message: an error for each call whose answer it has.
 /// Programs that print to their standard output are common, also JSON, so other texts are only logged.
-fn unread(text: &[u8]) -> Option<Message> {
+fn unread(text: &[u8]) -> Vec<Message> {
     let mut scanner = IdScanner::default();
     if memchr::memmem::find(text, b"\"jsonrpc\"").is_some() {
         scanner.feed(text);
     }
     tracing::debug!(bytes = text.len(), "a text that is no MCP message was ignored");
-    let what = "the answer is no valid MCP message, is nested too deep, or holds too many values"
-        .to_owned();
-    scanner.answered().map(|id| failed(id, what))
+    let what = "the answer is no valid MCP message, is nested too deep, or holds too many values";
+    failed(scanner.answered(), what).collect()
 }
 
-/// An error for the call with this id.
-pub(super) fn failed(id: i64, what: String) -> Message {
-    JsonRpcMessage::error(unreadable(what), Some(RequestId::Number(id)))
+/// An error for each call with one of these ids.
+pub(super) fn failed(ids: Vec<i64>, what: &str) -> impl Iterator<Item = Message> {
+    ids.into_iter().map(move |id| {
+        JsonRpcMessage::error(unreadable(what.to_owned()), Some(RequestId::Number(id)))
+    })
 }

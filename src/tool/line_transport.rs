@@ -58,7 +58,8 @@ enum Line {
     Whole(Vec<u8>),
     /// At the end of the output, without a line feed.
     Last(Vec<u8>),
-    TooLong(Option<i64>),
+    /// With the ids of the calls whose answers it has.
+    TooLong(Vec<i64>),
     End(Closing),
 }
 
@@ -119,10 +120,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
                 // The server has ended in the middle of it: it has not answered.
                 Line::Last(line) if incoming::is_cut(&line) => {}
                 Line::Whole(line) | Line::Last(line) => self.batch = self.messages(&line).into(),
-                Line::TooLong(id) => {
+                Line::TooLong(ids) => {
                     tracing::warn!("a message longer than {MESSAGE_BYTES_MAX} bytes was ignored");
                     let what = format!("the answer is longer than {MESSAGE_BYTES_MAX} bytes");
-                    self.batch.extend(id.map(|id| incoming::failed(id, what)));
+                    self.batch.extend(incoming::failed(ids, &what));
                 }
                 Line::End(why) => {
                     self.closed.send_replace(Some(why));
@@ -182,10 +183,9 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 Some(Line::End(Closing::Fault(why)))
             }
             Some(_) | None if !is_at_end => None,
-            Some(skipped) => {
-                let line = Line::TooLong(skipped.scanner.answered());
-                self.skipped = None;
-                Some(line)
+            Some(_) => {
+                let skipped = self.skipped.take()?;
+                Some(Line::TooLong(skipped.scanner.answered()))
             }
             None => Some(Line::Whole(std::mem::take(&mut self.line))),
         }

@@ -1,13 +1,17 @@
-//! Finds the id of a message that is too long, or too deep, to be parsed, so that the call which
-//! waits for it gets an error instead of waiting for ever.
+//! Finds the ids of a message, or a batch of them, that is too long, or too deep, to be parsed, so that the calls which
+//! wait for it get an error instead of waiting for ever.
 
 /// Longest key or number that is compared, in bytes: an id of ours is shorter.
 const TOKEN_BYTES_MAX: usize = 24;
 
-/// Scans a JSON object piece by piece for the number under the key `id` of the outermost
+/// Most ids that are kept of a batch.
+const IDS_MAX: usize = 1_000;
+
+/// Scans a JSON object, or an array of objects, piece by piece for the number under the key `id` of each outermost
 /// object. Of text that is no JSON it makes anything, but never panics.
 #[derive(Debug, Default)]
 pub(super) struct IdScanner {
+    /// How many objects and arrays are open, without an array around the outermost object.
     depth: u32,
     is_in_string: bool,
     is_escaped: bool,
@@ -19,6 +23,8 @@ pub(super) struct IdScanner {
     /// The beginning of the current token of the outermost object.
     token: Vec<u8>,
     id: Option<i64>,
+    /// The requests that the objects before this one answer.
+    ids: Vec<i64>,
 }
 
 impl IdScanner {
@@ -39,9 +45,10 @@ impl IdScanner {
         }
     }
 
-    /// The id of the request that it answers, if it is an answer and the id has been found.
-    pub(super) fn answered(&self) -> Option<i64> {
-        self.id.filter(|_| !self.has_method)
+    /// The ids of the requests that it answers, as far as they have been found.
+    pub(super) fn answered(mut self) -> Vec<i64> {
+        self.end_object();
+        self.ids
     }
 
     fn in_string(&mut self, byte: u8) {
@@ -67,12 +74,16 @@ impl IdScanner {
                 self.is_in_string = true;
                 self.token.clear();
             }
+            b'[' if self.depth == 0 => {}
             b'{' | b'[' => {
                 self.depth = self.depth.saturating_add(1);
                 self.expects_key = self.depth == 1;
             }
             b'}' | b']' => {
                 self.end_value();
+                if self.depth == 1 {
+                    self.end_object();
+                }
                 self.depth = self.depth.saturating_sub(1);
             }
             b':' if self.depth == 1 => {
@@ -106,6 +117,12 @@ impl IdScanner {
             self.is_under_id = false;
         }
     }
+
+    fn end_object(&mut self) {
+        let id = self.id.take().filter(|_| !self.has_method && self.ids.len() < IDS_MAX);
+        self.ids.extend(id);
+        (self.has_method, self.is_under_id) = (false, false);
+    }
 }
 
 #[cfg(test)]
@@ -113,7 +130,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn id(text: &str) -> Option<i64> {
+    fn ids(text: &str) -> Vec<i64> {
         let mut scanner = IdScanner::default();
         scanner.feed(text.as_bytes());
         scanner.answered()
@@ -133,17 +150,27 @@ mod tests {
             (r#"{"id":7,"result":{"method":"ping"}}"#, Some(7)),
             (r#"{"id":null,"a":1}"#, None),
             (r#"{"id":-3}"#, Some(-3)),
-            (r#"[{"id":1}]"#, None),
+            (r#"[{"id":1}]"#, Some(1)),
             ("no JSON, \"id\":1", None),
             (r#"{"id":99999999999999999999999999}"#, None),
         ];
         for (text, expected) in cases {
-            assert_eq!(id(text), expected, "{text}");
+            assert_eq!(ids(text), Vec::from_iter(expected), "{text}");
         }
-        assert_eq!(
-            id(&format!("{{\"a\":{}{},\"id\":7}}", "[".repeat(500), "]".repeat(500))),
-            Some(7)
+        let deep = format!("{{\"a\":{}{},\"id\":7}}", "[".repeat(500), "]".repeat(500));
+        assert_eq!(ids(&deep), [7]);
+    }
+
+    #[test]
+    fn a_batch_has_the_ids_of_its_answers() {
+        let deep = "[".repeat(200) + &"]".repeat(200);
+        let batch = format!(
+            r#" [ {{"id":1,"result":{deep}}}, {{"id":2,"method":"ping"}}, 7, {{"result":[{{"id":3}}]}},
+                 {{"result":{{"method":"x"}},"id":"4"}}] "#
         );
+        assert_eq!(ids(&batch), [1, 4]);
+        let long: Vec<_> = (0..2_000).map(|id| format!(r#"{{"id":{id}}}"#)).collect();
+        assert_eq!(ids(&format!("[{}]", long.join(","))).len(), IDS_MAX);
     }
 
     proptest! {
@@ -154,7 +181,7 @@ mod tests {
             let mut scanner = IdScanner::default();
             scanner.feed(left);
             scanner.feed(right);
-            prop_assert_eq!(scanner.answered(), id(&text));
+            prop_assert_eq!(scanner.answered(), ids(&text));
         }
     }
 }

@@ -65,6 +65,22 @@ async fn an_answer_that_is_too_long_or_too_deep_is_an_error_for_its_call() {
 }
 
 #[tokio::test]
+async fn a_batch_that_is_too_long_or_too_deep_is_an_error_for_each_of_its_calls() {
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    let long = format!("\"{}\"", "x".repeat(MESSAGE_BYTES_MAX));
+    for result in [deep, long] {
+        let batch = format!(
+            "[{{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{result}}},\
+             {{\"jsonrpc\":\"2.0\",\"id\":6,\"result\":{{}}}}]\n"
+        );
+        let (messages, _) = received(batch.as_bytes()).await;
+        let ids: Vec<_> = messages.iter().map(|it| it["id"].as_i64()).collect();
+        assert_eq!(ids, [Some(5), Some(6)]);
+        assert!(messages.iter().all(|it| it["error"]["message"].is_string()), "{messages:?}");
+    }
+}
+
+#[tokio::test]
 async fn the_last_answer_may_have_no_line_feed() {
     let last = json!({"jsonrpc": "2.0", "id": 4, "result": {"x": 1}});
     for before in ["", "\n", "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\"}\n"] {
