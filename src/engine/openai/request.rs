@@ -279,7 +279,7 @@ fn result_images<'a>(
 fn bridge(wire: &mut Vec<Wire<'_>>) {
     let is_gap = |pair: &[Wire<'_>]| matches!(pair, [Wire::Tool { .. }, Wire::User { .. }]);
     while let Some(at) = wire.windows(2).position(is_gap) {
-        let (tool_calls, reasoning) = (Vec::new(), provider_data::ReasoningData::default());
+        let (tool_calls, reasoning) = (Vec::new(), Box::default());
         let content = Some(BRIDGE.into());
         wire.insert(at + 1, Wire::Assistant { content, tool_calls, prefix: false, reasoning });
     }
@@ -303,7 +303,7 @@ fn wire<'a>(
                 content: (!content.is_empty() || calls.is_empty()).then_some(content),
                 tool_calls: wire_calls((model, server), calls, own),
                 prefix: false,
-                reasoning,
+                reasoning: Box::new(reasoning),
             }
         }
         Message::Tool { tool, result, .. } => {

@@ -82,7 +82,7 @@ pub(super) enum Wire<'a> {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         prefix: bool,
         #[serde(flatten)]
-        reasoning: ReasoningData,
+        reasoning: Box<ReasoningData>,
     },
     Tool {
         tool_call_id: Cow<'a, str>,

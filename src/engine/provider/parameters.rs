@@ -157,7 +157,7 @@ impl Targets<'_> {
                 Some(name) => {
                     schema.insert("$ref".to_owned(), json!(format!("#/{DEFINITIONS}/{name}")))
                 }
-                None => schema.remove("$ref"),
+                None => schema.shift_remove("$ref"),
             };
         }
         for (word, value) in schema {
