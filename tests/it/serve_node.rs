@@ -139,7 +139,8 @@ fn bearer(token: Option<&str>) -> Option<Header> {
     token.map(|token| ("authorization", format!("Bearer {token}")))
 }
 
-fn attach_to(
+/// Attaches a client over this connection.
+pub(crate) fn attach_to(
     mut client: FleetClient<Channel>,
     header: Option<&Header>,
     attach: Attach,
