@@ -371,7 +371,7 @@ fn clients_that_read_no_snapshot_lose_their_streams() {
     // With its answer several of them are more than a connection of HTTP/2 takes that nobody reads.
     const PROMPT_BYTES: usize = 1536 * 1024;
     const WATCHERS: usize = 30;
-    let limits = ["--tenant-bytes", "10000000", "--unread-ms", "1000", "--final-snapshot", "none"];
+    let limits = ["--tenant-bytes", "45000000", "--unread-ms", "1000"];
     let node = Node::start(&limits);
     let ask = |session: &str, prompt: &str| {
         let path = format!("/v1/sessions/{session}/requests");
