@@ -49,7 +49,7 @@ pub(super) struct Place<'a> {
 /// Finds the document: in the first fenced block that is marked as JSON, else it is the only object or array
 /// outside of the blocks, else the first block that is JSON, else the only object or array among lines of other
 /// text, else the first block in a block that is marked as JSON, else the first block, else the whole text. A block
-/// that never ends goes to the end of the text, unless a shorter fence than its own shows a document behind it.
+/// without an end extends to the end of the text, unless there is a document after a fence shorter than its own.
 ///
 /// In a JSON text no line can begin or end with a fence, so a fence is never part of the document.
 pub(super) fn place(answer: &str) -> Place<'_> {

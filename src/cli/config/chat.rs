@@ -145,7 +145,7 @@ pub(crate) fn go_on(session: &mut SessionArgs) -> Result<()> {
 }
 
 /// Leaves a default store out that can't be used, which nobody has asked for: the chat is held without it. Returns
-/// what the person is told then.
+/// a warning for the person.
 pub(crate) fn check_default(store: &mut StoreArgs) -> Option<String> {
     let (true, OpenMode::New, Some(place)) = (store.is_default, store.mode(), &store.store) else {
         return None;

@@ -26,8 +26,8 @@ pub(in crate::engine) fn parameters(schema: &Map<String, Value>) -> Cow<'_, Map<
     }
 }
 
-/// `schema` without the words that must not be at its top: the properties that stand behind a reference and in
-/// branches are its own. It allows all that `schema` allows, and more: the tool checks its arguments.
+/// `schema` without the keywords that providers refuse at its top: the properties of its reference and branches become
+/// its own. It allows all that `schema` allows, and more: the tool checks its arguments.
 fn merged(schema: &Map<String, Value>) -> Map<String, Value> {
     let mut top = Top { root: schema, forms: Map::new(), left: PARTS_MAX };
     let required = top.add(schema);
