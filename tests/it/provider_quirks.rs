@@ -166,6 +166,23 @@ fn a_refusal_has_the_class_that_its_words_mean() {
     }
 }
 
+/// As DeepInfra reports an error within a stream, before the mark of its end.
+#[test]
+fn an_error_that_has_no_object_of_its_own_is_no_end_of_an_answer() {
+    let words = "the engine of the model is gone";
+    let report = json!({ "choices": null, "error_type": "engine", "error_message": words });
+    let end = vec![Step::Event(report.to_string()), Step::Done];
+    for said in [vec![Step::Text("half".to_owned())], Vec::new()] {
+        let script = [said, end.clone()].concat();
+        let ended = exec(script, &["--output", "json", "--retries", "0"]);
+        let output: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        assert_eq!((&output["ok"], ended.status), (&json!(false), 1), "{ended:?}");
+        let error = &output["error"];
+        assert_eq!(error["class"], "provider", "{ended:?}");
+        assert!(error["message"].as_str().is_some_and(|it| it.contains(words)), "{ended:?}");
+    }
+}
+
 /// Token counts, wherever the provider has them.
 #[test]
 fn token_counts_are_read_where_a_provider_has_them() {

@@ -1,5 +1,6 @@
 //! Error reports inside an answer. OpenAI has them in `error`; vLLM and SGLang send the error object
-//! itself, FastAPI servers an object with nothing but `detail`, and MiniMax has them in `base_resp`.
+//! itself, FastAPI servers an object with nothing but `detail`, DeepInfra one with `error_message`, and MiniMax has
+//! them in `base_resp`.
 
 use crate::engine::provider::json;
 use serde_json::{Value, json};
@@ -77,8 +78,19 @@ fn is_error_object(value: &Value) -> bool {
         return false;
     }
     let has_one_field = value.as_object().is_some_and(|fields| fields.len() == 1);
-    value["object"] == "error" || has("message") && has("code") || has("detail") && has_one_field
+    let is_said = |name: &&str| value[*name].as_str().is_some_and(|words| !words.is_empty());
+    let is_status = |name: &&str| value[*name].as_u64().is_some_and(|status| status >= 400);
+    value["object"] == "error"
+        || has("message") && (has("code") || STATUS_FIELDS.iter().any(is_status))
+        || has("detail") && has_one_field
+        || ERROR_FIELDS.iter().any(is_said)
 }
+
+/// Fields that only an error report has.
+const ERROR_FIELDS: [&str; 3] = ["error_message", "error_msg", "error_type"];
+
+/// Fields with the HTTP status of an error report.
+const STATUS_FIELDS: [&str; 2] = ["status", "status_code"];
 
 #[cfg(test)]
 mod tests {
@@ -94,6 +106,12 @@ mod tests {
         assert!(is_error(json!({ "object": "error", "choices": [] })));
         assert!(is_error(json!({ "message": "x", "code": "500" })));
         assert!(is_error(json!({ "detail": [{ "loc": ["body"] }] })));
+        assert!(is_error(json!({ "choices": null, "error_type": "engine", "error_message": "x" })));
+        assert!(is_error(json!({ "error_code": 336_003, "error_msg": "x" })));
+        assert!(is_error(json!({ "message": "x", "status": 503 })));
+        assert!(is_error(json!({ "message": "x", "status_code": 400 })));
+        assert!(!is_error(json!({ "message": "x", "status": 200 })));
+        assert!(!is_error(json!({ "error_message": "", "error_type": null })));
         assert!(!is_error(json!({ "detail": "x", "id": 1 })));
         assert!(!is_error(json!({ "detail": null })));
         assert!(!is_error(json!({ "message": "x" })));

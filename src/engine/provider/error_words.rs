@@ -5,7 +5,8 @@ use serde_json::Value;
 
 /// The HTTP status that the words in `error` stand for.
 pub(in crate::engine) fn status(error: &Value) -> Option<u16> {
-    let words = ["code", "type"].into_iter().filter_map(|name| error[name].as_str());
+    let fields = ["code", "type", "error_code", "error_type"];
+    let words = fields.into_iter().filter_map(|name| error[name].as_str());
     words.filter_map(status_of).next()
 }
 

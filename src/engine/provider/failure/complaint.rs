@@ -69,12 +69,13 @@ impl Complaint {
         };
         let faults = faults(error);
         let text = error.as_str().map(str::to_owned);
-        let message = text.or_else(|| word("message")).or_else(|| word("detail"));
+        let named = ["message", "detail", "error_message", "error_msg"];
+        let message = text.or_else(|| named.into_iter().find_map(word));
         let message = message.or_else(|| faults_text(faults)).or_else(|| inner_message(error));
         let details = error["details"].as_array().map_or(&[][..], Vec::as_slice);
         let reasons = details.iter().filter_map(|detail| detail["reason"].as_str());
         let kinds = faults.iter().filter_map(|fault| fault["type"].as_str());
-        let codes = [word("code"), word("type")].into_iter().flatten();
+        let codes = ["code", "type", "error_code", "error_type"].into_iter().filter_map(word);
         let codes = codes.chain(reasons.chain(kinds).map(str::to_owned)).collect();
         let headline = error["error"].as_str().map(str::trim).filter(|text| !text.is_empty());
         let message = match (headline, message) {
@@ -88,7 +89,7 @@ impl Complaint {
         Self {
             message,
             codes,
-            status: ["code", "status", "statusCode"].iter().find_map(|name| status(&error[name])),
+            status: STATUS_FIELDS.iter().find_map(|name| status(&error[name])),
             field: word("param"),
             after,
         }
@@ -183,6 +184,9 @@ impl Complaint {
         }
     }
 }
+
+/// Fields that may hold the HTTP status of an error.
+const STATUS_FIELDS: [&str; 5] = ["code", "status", "statusCode", "status_code", "error_code"];
 
 /// The request is too large (RFC 9110).
 const TOO_LARGE: u16 = 413;
