@@ -183,6 +183,20 @@ fn an_error_that_has_no_object_of_its_own_is_no_end_of_an_answer() {
     }
 }
 
+/// As Tencent's servers have it: every piece of the text is beside a call of nothing.
+#[test]
+fn a_call_of_nothing_beside_a_text_is_no_call() {
+    let nothing = json!({ "name": "", "arguments": "" });
+    let piece = |text: &str| {
+        choice(json!({ "delta": { "content": text, "function_call": nothing, "tool_calls": [] } }))
+    };
+    let entry = json!({ "index": 0, "id": "", "type": "function", "function": nothing });
+    let listed = choice(json!({ "delta": { "content": "le", "tool_calls": [entry] } }));
+    let script = vec![piece("wh"), piece("o"), listed, Step::Finish("stop", None), Step::Done];
+    let ended = exec(script, &[]);
+    assert_eq!((ended.status, ended.stdout.trim_end()), (0, "whole"), "{ended:?}");
+}
+
 /// Token counts, wherever the provider has them.
 #[test]
 fn token_counts_are_read_where_a_provider_has_them() {

@@ -206,8 +206,8 @@ impl OpenCall {
     }
 
     /// Some servers number the last piece of a call as if it were another call: one without an id and a name
-    /// belongs to a call that has begun and whose arguments are not whole. One that holds nothing at all does
-    /// no harm there, either.
+    /// belongs to a call that has begun and whose arguments are not whole. One without arguments does no harm
+    /// there, either.
     fn goes_on_with(&self, delta: &ToolDelta) -> bool {
         let is_begun = matches!(self.stage, CallStage::Started(_));
         let is_nameless = delta.id().is_none() && delta.name().is_none();

@@ -12,7 +12,7 @@ use crate::engine::provider::tool::{
 };
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::fmt;
 
 #[cfg(test)]
@@ -113,26 +113,49 @@ pub(super) enum Shape {
 pub(super) fn decode(json: &[u8]) -> Result<Chunk, serde_json::Error> {
     // Derived readers take an array for an object, field by field; a provider means no such thing.
     match json.trim_ascii_start() {
-        [b'{', ..] => json::read(json).or_else(|why| with_arguments_as_text(json).ok_or(why)),
+        [b'{', ..] => json::read(json).or_else(|why| with_values_as_text(json).ok_or(why)),
         _ => Err(serde_json::Error::custom("not an object")),
     }
 }
 
-/// Reads an object in which arguments of calls may be objects, as some servers have them, and not texts.
-fn with_arguments_as_text(json: &[u8]) -> Option<Chunk> {
+/// Reads an object that has other values where a text is expected: arguments of calls as objects, pieces of a text
+/// as numbers, and calls that are none, as some servers have them.
+fn with_values_as_text(json: &[u8]) -> Option<Chunk> {
     let mut chunk = json::read::<Value>(json).ok()?;
-    let choices = chunk.get_mut("choices")?.as_array_mut()?;
-    let pieces = choices.iter_mut().filter_map(Value::as_object_mut).flat_map(|choice| {
-        choice.iter_mut().filter(|(name, _)| matches!(name.as_str(), "delta" | "message"))
-    });
-    for (_, piece) in pieces {
-        let Some(piece) = piece.as_object_mut() else { continue };
-        let calls = piece.get_mut("tool_calls").and_then(Value::as_array_mut);
-        let functions = calls.into_iter().flatten().filter_map(|call| call.get_mut("function"));
-        functions.for_each(write_arguments);
-        piece.get_mut("function_call").into_iter().for_each(write_arguments);
+    for choice in chunk.get_mut("choices")?.as_array_mut()? {
+        let Some(choice) = choice.as_object_mut() else { continue };
+        choice.get_mut("text").into_iter().for_each(write_scalar);
+        for name in ["delta", "message"] {
+            choice.get_mut(name).and_then(Value::as_object_mut).into_iter().for_each(write_piece);
+        }
     }
     json::read(&serde_json::to_vec(&chunk).ok()?).ok()
+}
+
+/// Replaces by their texts what `piece` has in place of texts, and leaves out calls that are no objects.
+fn write_piece(piece: &mut Map<String, Value>) {
+    for name in TEXT_FIELDS {
+        piece.get_mut(name).into_iter().for_each(write_scalar);
+    }
+    if let Some(calls) = piece.get_mut("tool_calls").and_then(Value::as_array_mut) {
+        calls.retain(Value::is_object);
+        calls.iter_mut().filter_map(|call| call.get_mut("function")).for_each(write_arguments);
+    }
+    match piece.get_mut("function_call") {
+        Some(function @ Value::Object(_)) => write_arguments(function),
+        Some(nothing) => *nothing = Value::Null,
+        None => {}
+    }
+}
+
+/// Fields of a piece that hold a text.
+const TEXT_FIELDS: [&str; 4] = ["content", "reasoning_content", "reasoning", "reasoning_text"];
+
+/// Replaces a number or a truth value by its text: Cloudflare, for one, sends a token that reads as one so.
+fn write_scalar(value: &mut Value) {
+    if value.is_number() || value.is_boolean() {
+        *value = value.to_string().into();
+    }
 }
 
 /// Replaces the arguments in `function` by their text, if they are an object.
@@ -225,11 +248,12 @@ impl Delta {
         [&self.content.text.0, &self.refusal.0]
     }
 
-    /// The tool calls that it begins or continues.
+    /// The tool calls that it begins or continues. Some servers have a call of nothing beside each piece of a text.
     pub(super) fn tool_calls(self) -> Vec<ToolDelta> {
-        let calls = self.tool_calls.unwrap_or_default();
+        let mut calls = self.tool_calls.unwrap_or_default();
+        calls.retain(|call| !call.is_empty());
         match self.function_call {
-            Some(function) if calls.is_empty() => {
+            Some(function) if calls.is_empty() && !function.is_empty() => {
                 let function = Some(*function);
                 vec![ToolDelta { index: 0.into(), function, ..ToolDelta::default() }]
             }
@@ -242,8 +266,8 @@ impl Delta {
         let has_items = |value: &Value| value.as_array().is_some_and(|items| !items.is_empty());
         [text, thinking, &self.refusal].iter().all(|text| text.0.is_empty())
             && self.reasoning_texts().iter().all(|(_, text)| text.is_empty())
-            && self.tool_calls.as_ref().is_none_or(Vec::is_empty)
-            && self.function_call.is_none()
+            && self.tool_calls.iter().flatten().all(ToolDelta::is_empty)
+            && self.function_call.as_ref().is_none_or(|function| function.is_empty())
             && !has_items(&self.reasoning_details)
             && !has_items(&self.thinking_blocks)
             && self.reasoning_opaque().is_none()
@@ -266,7 +290,25 @@ fn list(value: Value) -> Vec<Value> {
     items
 }
 
+impl Function {
+    /// The tool's name, if given.
+    fn name(&self) -> Option<&str> {
+        self.name.as_str().filter(|name| !name.is_empty())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.name().is_none() && self.arguments.0.is_empty()
+    }
+}
+
 impl ToolDelta {
+    /// Whether nothing in it belongs to a call.
+    fn is_empty(&self) -> bool {
+        self.id().is_none()
+            && self.function.as_ref().is_none_or(Function::is_empty)
+            && self.extra_content().is_none()
+    }
+
     /// The index of the call in the answer, if given.
     pub(super) fn index(&self) -> Option<u64> {
         self.index.as_u64()
@@ -279,8 +321,7 @@ impl ToolDelta {
 
     /// The tool's name, if given.
     pub(super) fn name(&self) -> Option<&str> {
-        let name = self.function.as_ref()?.name.as_str()?;
-        (!name.is_empty()).then_some(name)
+        self.function.as_ref()?.name()
     }
 
     /// What the server adds to the call, if anything.

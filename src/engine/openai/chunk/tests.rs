@@ -56,6 +56,38 @@ fn arguments_may_be_an_object() {
     check_delta(old, r#"Some(0) None Some("f") {"a":1}"#);
 }
 
+/// As Cloudflare sends a token that reads as a number or a truth value.
+#[test]
+fn a_piece_of_a_text_may_be_a_number_or_a_truth_value() {
+    check_delta(r#"{"content":6}"#, "6");
+    check_delta(r#"{"content":-1.5}"#, "-1.5");
+    check_delta(r#"{"content":true}"#, "true");
+    check_delta(r#"{"reasoning_content":7,"content":"a"}"#, "reasoning_content=7, a");
+    check_delta(r#"{"reasoning":8}"#, "reasoning=8");
+    check(r#"{"choices":[{"text":9}]}"#, "9");
+    check(r#"{"choices":[{"message":{"content":10}}]}"#, "10");
+}
+
+/// As Tencent's servers and others have them beside a text.
+#[test]
+fn a_call_of_nothing_is_no_call() {
+    for nothing in [
+        r#""function_call":{"name":"","arguments":""},"tool_calls":[]"#,
+        r#""function_call":{}"#,
+        r#""function_call":"""#,
+        r#""tool_calls":[null]"#,
+        r#""tool_calls":[{"index":0,"id":"","type":"function","function":{"name":"","arguments":""}}]"#,
+        r#""tool_calls":[{"index":0,"id":null,"function":null}]"#,
+    ] {
+        check_delta(&format!(r#"{{"content":"a",{nothing}}}"#), "a");
+        check_delta(&format!("{{{nothing}}}"), "");
+        let repeated = format!(r#"{{"choices":[{{"delta":{{{nothing}}},"text":"a"}}]}}"#);
+        check(&repeated, "a");
+    }
+    let named = r#"{"function_call":{"name":""},"tool_calls":[{"index":0,"id":"a"}]}"#;
+    check_delta(named, r#"Some(0) Some("a") None "#);
+}
+
 #[test]
 fn reasoning_is_taken_once_with_its_field() {
     check_delta(r#"{"reasoning_content":"a","content":null}"#, "reasoning_content=a");
@@ -87,7 +119,8 @@ fn tool_calls_may_leave_out_what_they_have_sent_before() {
     let first = r#"{"tool_calls":[{"index":0,"id":"c","type":"function",
                    "function":{"name":"f","arguments":""}},
                    {"function":{"arguments":"{}"}},{"index":"x","id":7,"function":null}]}"#;
-    let expected = r#"Some(0) Some("c") Some("f") , None None None {}, None None None "#;
+    // The last one holds nothing.
+    let expected = r#"Some(0) Some("c") Some("f") , None None None {}"#;
     check_delta(first, expected);
     check_delta(r#"{"tool_calls":null}"#, "");
 }
@@ -151,7 +184,7 @@ fn what_is_needed_must_be_readable() {
         "null",
         "7",
         r#"{"choices":{}}"#,
-        r#"{"choices":[{"delta":{"content":7}}]}"#,
+        r#"{"choices":[{"delta":{"content":{}}}]}"#,
         r#"{"choices":[{"delta":{"content":"a}}]}"#,
         r#"{"choices":[]} x"#,
     ] {

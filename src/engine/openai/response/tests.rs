@@ -263,7 +263,7 @@ fn an_end_mark_alone_is_not_enough_where_an_event_was_not_understood() {
 #[test]
 fn an_unreadable_event_ends_it() {
     check(&(text("a") + "data: {oops}\n\n"), "<text>a FAILED malformed_stream");
-    check(&(text("a") + &delta(r#"{"content":7}"#)), "<text>a FAILED malformed_stream");
+    check(&(text("a") + &delta(r#"{"content":{}}"#)), "<text>a FAILED malformed_stream");
 }
 
 #[test]
