@@ -62,14 +62,27 @@ pub(super) enum Event {
         output_index: u64,
         delta: String,
     },
+    /// The text of a part that is whole. It repeats its pieces, if there were any.
+    #[serde(rename = "response.output_text.done", alias = "response.refusal.done")]
+    TextDone {
+        #[serde(default)]
+        output_index: u64,
+        #[serde(default, alias = "refusal")]
+        text: Value,
+    },
+    /// The arguments of a call that is whole. They repeat their pieces, if there were any.
+    #[serde(rename = "response.function_call_arguments.done")]
+    ArgumentsDone {
+        #[serde(default)]
+        output_index: u64,
+        #[serde(default)]
+        arguments: Value,
+    },
     /// What repeats the pieces before it, or announces pieces.
     #[serde(
         rename = "response.content_part.added",
         alias = "response.content_part.done",
-        alias = "response.output_text.done",
         alias = "response.output_text.annotation.added",
-        alias = "response.refusal.done",
-        alias = "response.function_call_arguments.done",
         alias = "response.reasoning_summary_part.added",
         alias = "response.reasoning_summary_part.done",
         alias = "response.reasoning_summary_text.done",

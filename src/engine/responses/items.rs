@@ -29,17 +29,24 @@ pub(super) struct Items {
 enum OpenItem {
     Message {
         bytes: usize,
+        has_pieces: bool,
         phase: Option<String>,
     },
     Call {
         id: ToolCallId,
-        /// As the item began; counts if no piece follows.
+        /// As the item began, or as they are whole; count if there is no piece.
         arguments: Value,
         has_pieces: bool,
     },
     Reasoning(ShownReasoning),
     /// An item of an unknown type.
     Unknown,
+}
+
+impl OpenItem {
+    fn message(phase: Option<String>) -> Self {
+        Self::Message { bytes: 0, has_pieces: false, phase }
+    }
 }
 
 impl Items {
@@ -53,7 +60,7 @@ impl Items {
         // A server that numbers no items has ended the one before.
         self.close(index, None, events)?;
         let open = match item {
-            Item::Message { phase, .. } => OpenItem::Message { bytes: 0, phase },
+            Item::Message { phase, .. } => OpenItem::message(phase),
             Item::Reasoning { .. } => OpenItem::Reasoning(ShownReasoning::default()),
             Item::FunctionCall { call_id, name, arguments } => {
                 let id = self.begin_call(call_id, name, events)?;
@@ -75,14 +82,35 @@ impl Items {
             matches!(self.open.get(&index), Some(OpenItem::Message { .. } | OpenItem::Unknown));
         if !is_open {
             self.close(index, None, events)?;
-            self.insert(index, OpenItem::Message { bytes: 0, phase: None })?;
+            self.insert(index, OpenItem::message(None))?;
         }
-        if let Some(OpenItem::Message { bytes, .. }) = self.open.get_mut(&index)
+        if let Some(OpenItem::Message { bytes, has_pieces, .. }) = self.open.get_mut(&index)
             && !text.is_empty()
         {
+            *has_pieces = true;
             *bytes += text.len();
             self.has_text = true;
             events.push(EngineEvent::Text(text));
+        }
+        Ok(())
+    }
+
+    /// A part of a text is whole. It is the text of a message without pieces, as some servers send it.
+    pub(super) fn finish_text(
+        &mut self,
+        index: u64,
+        text: &Value,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), AnswerError> {
+        let Some(text) = text.as_str().filter(|text| !text.is_empty()) else { return Ok(()) };
+        if !self.begun.contains(&index) {
+            self.insert(index, OpenItem::message(None))?;
+        }
+        if let Some(OpenItem::Message { bytes, has_pieces: false, .. }) = self.open.get_mut(&index)
+        {
+            *bytes += text.len();
+            self.has_text = true;
+            events.push(EngineEvent::Text(text.to_owned()));
         }
         Ok(())
     }
@@ -125,6 +153,15 @@ impl Items {
             Some(OpenItem::Message { .. } | OpenItem::Reasoning(_)) | None => {
                 Err(AnswerError::Misplaced("arguments of a call that has not begun"))
             }
+        }
+    }
+
+    /// The arguments of a call are whole. They count where there are no pieces, as some servers send none.
+    pub(super) fn finish_arguments(&mut self, index: u64, whole: Value) {
+        if let Some(OpenItem::Call { arguments, .. }) = self.open.get_mut(&index)
+            && has_arguments(&whole)
+        {
+            *arguments = whole;
         }
     }
 
@@ -193,7 +230,7 @@ impl Items {
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), AnswerError> {
         let open = match &item {
-            Item::Message { .. } => OpenItem::Message { bytes: 0, phase: None },
+            Item::Message { .. } => OpenItem::message(None),
             Item::Reasoning { .. } => OpenItem::Reasoning(ShownReasoning::default()),
             Item::FunctionCall { call_id, name, .. } => {
                 let id = self.begin_call(call_id.clone(), name.clone(), events)?;
@@ -232,8 +269,9 @@ impl Items {
     ) -> Result<(), AnswerError> {
         let Some(open) = self.open.remove(&index) else { return Ok(()) };
         let data = match open {
-            OpenItem::Message { bytes, phase } => {
-                let (text, phase) = message(bytes, phase, whole);
+            OpenItem::Message { bytes, has_pieces, phase } => {
+                let sent = (!has_pieces).then_some(bytes);
+                let (text, phase) = message(sent, phase, whole);
                 let bytes = bytes + text.len();
                 if !text.is_empty() {
                     self.has_text = true;
@@ -289,12 +327,18 @@ impl Items {
     }
 }
 
-/// The text of a message that its pieces have left out, and its phase.
-fn message(bytes: usize, phase: Option<String>, whole: Option<Item>) -> (String, Option<String>) {
+/// What follows the first `sent` bytes of the text of a message, which came as whole parts, and its phase. Nothing
+/// follows pieces, where `sent` is `None`.
+fn message(
+    sent: Option<usize>,
+    phase: Option<String>,
+    whole: Option<Item>,
+) -> (String, Option<String>) {
     match whole {
         Some(Item::Message { content, phase: last }) => {
-            let text = content.iter().map(Part::text).filter(|_| bytes == 0).collect();
-            (text, last.or(phase))
+            let text: String = content.iter().map(Part::text).collect();
+            let rest = sent.and_then(|sent| text.get(sent..)).unwrap_or_default();
+            (rest.to_owned(), last.or(phase))
         }
         Some(Item::FunctionCall { .. } | Item::Reasoning { .. } | Item::Unknown) | None => {
             (String::new(), phase)
@@ -302,13 +346,18 @@ fn message(bytes: usize, phase: Option<String>, whole: Option<Item>) -> (String,
     }
 }
 
-/// The arguments of a call without pieces: those that came at its end, or else at its beginning.
+/// Whether `arguments` are more than the place where they would be.
+fn has_arguments(arguments: &Value) -> bool {
+    !arguments.is_null() && arguments.as_str() != Some("")
+}
+
+/// The arguments of a call without pieces: those that came at its end, or else before.
 fn whole_arguments(first: Value, whole: Option<Item>) -> String {
     let last = match whole {
         Some(Item::FunctionCall { arguments, .. }) => arguments,
         Some(Item::Message { .. } | Item::Reasoning { .. } | Item::Unknown) | None => Value::Null,
     };
-    match if last.is_null() { first } else { last } {
+    match if has_arguments(&last) { last } else { first } {
         Value::Null => String::new(),
         Value::String(text) => text,
         other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {

@@ -96,6 +96,8 @@ impl<'a> ResponsesReader<'a> {
             | Event::SummaryDelta { .. }
             | Event::ReasoningDelta { .. }
             | Event::ArgumentsDelta { .. }
+            | Event::TextDone { .. }
+            | Event::ArgumentsDone { .. }
             | Event::Repeated) => {
                 self.response.understand();
                 self.response.advance(true);
@@ -132,6 +134,13 @@ impl<'a> ResponsesReader<'a> {
             }
             Event::ArgumentsDelta { output_index, delta } => {
                 self.items.push_arguments(output_index, delta, events)
+            }
+            Event::TextDone { output_index, text } => {
+                self.items.finish_text(output_index, &text, events)
+            }
+            Event::ArgumentsDone { output_index, arguments } => {
+                self.items.finish_arguments(output_index, arguments);
+                Ok(())
             }
             Event::Begun
             | Event::Ping

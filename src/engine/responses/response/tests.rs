@@ -240,6 +240,36 @@ fn a_refusal_is_an_answer() {
     );
 }
 
+/// As some servers send them, without pieces.
+#[test]
+fn what_comes_only_as_a_whole_part_is_read() {
+    let arguments = |arguments: Value| {
+        event(json!({ "type": "response.function_call_arguments.done", "output_index": 0,
+            "arguments": arguments }))
+    };
+    let call = start() + &added(0, call_item("a", "")) + &arguments(json!("{\"q\":1}"));
+    let expected = r#"+a:look [a]{"q":1} !a 113/9 END "completed" tool_calls"#;
+    check(&(call.clone() + &ending(&[])), expected);
+    check(&(call + &done(0, call_item("a", "")) + &ending(&[])), expected);
+    let object = start() + &added(0, call_item("a", "")) + &arguments(json!({ "q": 1 }));
+    check(&(object + &arguments(Value::Null) + &ending(&[])), expected);
+    let part_done = |index: u64, field: &str, text: Value| {
+        let kind = if field == "text" { "output_text" } else { field };
+        event(json!({ "type": format!("response.{kind}.done"), "output_index": index,
+            "content_index": 0, field: text }))
+    };
+    let said = r#"<text>ab 113/9 END "completed" completed"#;
+    let begun = start() + &added(0, json!({ "type": "message", "content": [] }));
+    let first = part_done(0, "text", json!("a"));
+    let both = begun.clone() + &first + &part_done(0, "refusal", json!("b"));
+    check(&(both.clone() + &ending(&[])), said);
+    check(&(both + &done(0, message("ab")) + &ending(&[message("ab")])), said);
+    check(&(begun.clone() + &first + &done(0, message("ab")) + &ending(&[])), said);
+    check(&(start() + &part_done(0, "text", json!("ab")) + &ending(&[])), said);
+    let pieces = begun + &delta("output_text", 0, "ab") + &part_done(0, "text", json!("ab"));
+    check(&(pieces + &part_done(0, "text", Value::Null) + &ending(&[])), said);
+}
+
 #[test]
 fn only_the_last_event_ends_an_answer() {
     let body = start() + &text(0, &["a"]);
