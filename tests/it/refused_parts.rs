@@ -94,6 +94,36 @@ fn a_schema_that_a_server_refuses_goes_into_the_prompt() {
     }
 }
 
+/// Words of Groq, Fireworks, Google, llama.cpp and vLLM: for a schema beside tools, and for one that is too much.
+#[test]
+fn a_schema_that_a_server_refuses_in_its_own_words_goes_into_the_prompt() {
+    let folder = Folder::new();
+    let schema = json!({ "type": "object", "properties": { "a": { "type": "integer" } },
+                         "required": ["a"], "additionalProperties": false });
+    std::fs::write(folder.path("schema.json"), schema.to_string()).expect("a file");
+    for message in [
+        "json mode cannot be combined with tool/function calling",
+        "You cannot specify response format and function call at the same time",
+        "Function calling with a response mime type: 'application/json' is unsupported",
+        "failed to parse grammar",
+        "The provided JSON schema contains features not supported by xgrammar.",
+        // Of a server that is not known: no more than that the request has a wrong form.
+        "tool_calls: this request has a wrong form",
+    ] {
+        let error = json!({ "error": { "message": message } }).to_string();
+        let refusal = vec![Step::Status(400, Vec::new(), error)];
+        let provider = Provider::start(vec![refusal, says(r#"{"a":1}"#)]);
+        let base_url = provider.base_url();
+        let words = ["exec", "hi", "--model", "m", "--base-url", &base_url];
+        let ended = run(&folder, &[&words[..], &["--schema", "schema.json"]].concat());
+        assert_eq!(ended.status, 0, "{message}: {ended:?}");
+        assert_eq!(provider.requests(), 2, "{message}");
+        let body = provider.wait_request(2).body;
+        assert!(body.get("response_format").is_none(), "{message}: {body}");
+        assert!(body["messages"][0].to_string().contains("additionalProperties"), "{body}");
+    }
+}
+
 /// DeepSeek's form of reasoning, and a server that takes it no more.
 #[test]
 fn reasoning_that_a_server_refuses_is_left_out() {

@@ -216,6 +216,13 @@ impl Suspects {
         Self { parts, ground: Ground::Named }
     }
 
+    /// The parts among them that a request of `spec` may have: a refusal of one without a schema says nothing of
+    /// schemas.
+    pub(in crate::engine) fn within(self, spec: &CallSpec) -> Self {
+        let schema = self.parts.schema && spec.schema.is_some();
+        Self { parts: OptionalParts { schema, ..self.parts }, ..self }
+    }
+
     /// Remembers that the server at `host` has refused a request for `model` with these, and has taken it without
     /// them.
     pub(in crate::engine) fn remember(self, host: &str, model: &str) {

@@ -255,6 +255,7 @@ impl<I: Interface> Remote<I> {
             return Ok(());
         };
         let Retry::Without(suspects) = failure.retry else { return Err(failure) };
+        let suspects = suspects.within(spec);
         let body_without = body(refused.and(suspects.parts))?;
         if body_without == call.post.body {
             return Err(failure);

@@ -108,7 +108,8 @@ impl Complaint {
 
     /// Whether it is about the field of the request that has the schema of the answer.
     pub(super) fn is_about_schemas(&self) -> bool {
-        SCHEMA_WORDS.iter().any(|word| self.message.contains(word) || self.has_code(word))
+        let is_about = |text: String| SCHEMA_WORDS.iter().any(|word| text.contains(word));
+        self.texts().any(|text| is_about(text.to_lowercase()))
     }
 
     /// Whether it is about the model: by the field that it names, else by its words.
@@ -197,14 +198,24 @@ const RATE_LIMIT_WORDS: &[&str] = &["rate_limit", "too_many_requests"];
 /// Words for a limit of tokens in a time, as in "tokens per minute (TPM)": no conversation is too long for it.
 const RATE_WORDS: &[&str] = &["tokens per min", "tokens per day", "tokens per hour"];
 
-/// The names of the field for a schema in the interfaces of OpenAI, Anthropic and Google.
+/// The names of the field for a schema in the interfaces of OpenAI, Anthropic and Google, in lower case, and what
+/// servers call it and what they make of it: Groq, Fireworks, Google, vLLM, Anthropic, llama.cpp, vLLM again, Google
+/// again.
 const SCHEMA_WORDS: &[&str] = &[
     "response_format",
     "text.format",
     "output_config",
     "output_format",
-    "responseJsonSchema",
+    "responsejsonschema",
     "response_json_schema",
+    "json mode",
+    "response format",
+    "response mime type",
+    "provided json schema",
+    "compiled grammar",
+    "parse grammar",
+    "xgrammar",
+    "too many states",
 ];
 
 /// Groq's codes and words for an answer that it could not read, which it has under status 400.

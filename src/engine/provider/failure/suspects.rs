@@ -157,7 +157,13 @@ impl Complaint {
         if !named.is_empty() || !is_about_structure || self.is_about_model() {
             return Suspects::named(named);
         }
-        let parts = OptionalParts { members: true, provider_data: true, tool_images: true, ..none };
+        let parts = OptionalParts {
+            members: true,
+            provider_data: true,
+            schema: true,
+            tool_images: true,
+            ..none
+        };
         Suspects { parts, ground: Ground::Guessed }
     }
 
@@ -197,7 +203,13 @@ mod tests {
         let members = OptionalParts { members: true, ..NONE };
         let provider_data = OptionalParts { provider_data: true, ..NONE };
         let schema = OptionalParts { schema: true, ..NONE };
-        let both = OptionalParts { members: true, provider_data: true, tool_images: true, ..NONE };
+        let both = OptionalParts {
+            members: true,
+            provider_data: true,
+            schema: true,
+            tool_images: true,
+            ..NONE
+        };
         let images = OptionalParts { tool_images: true, ..NONE };
         let unsaid = OptionalParts { unsaid_reasoning: true, ..NONE };
         let undeclared = OptionalParts { undeclared_tools: true, ..NONE };
@@ -229,6 +241,17 @@ mod tests {
                 undeclared,
             ),
             ("This model does not support response_format json_schema", schema),
+            ("json mode cannot be combined with tool/function calling", schema),
+            ("You cannot specify response format and function call at the same time", schema),
+            (
+                "Function calling with a response mime type: 'application/json' is unsupported",
+                schema,
+            ),
+            ("The compiled grammar is too large, which would cause performance issues.", schema),
+            ("The specified schema produces a constraint that has too many states", schema),
+            ("failed to parse grammar", schema),
+            ("The provided JSON schema contains features not supported by xgrammar.", schema),
+            ("Invalid responseJsonSchema", schema),
             ("2 validation errors: input[1].content", both),
             ("Please ensure that multiturn requests end with a user role", both),
             ("Unknown name \"x\": Cannot find field.", both),
