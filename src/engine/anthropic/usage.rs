@@ -15,12 +15,17 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Takes the counts that `usage` has.
+    /// Takes the counts that `usage` has. The input is counted before the answer begins: a 0 after that is that of a
+    /// server that has no count at the end.
     pub(super) fn update(&mut self, usage: &Value) {
         let count = |place: &str| token_count(usage, place);
-        self.uncached = count("/input_tokens").or(self.uncached);
-        self.cache_creation = count("/cache_creation_input_tokens").or(self.cache_creation);
-        self.cache_read = count("/cache_read_input_tokens").or(self.cache_read);
+        let input = |place: &str, earlier: Option<i32>| match (count(place), earlier) {
+            (Some(0) | None, Some(_)) => earlier,
+            (later, _) => later,
+        };
+        self.uncached = input("/input_tokens", self.uncached);
+        self.cache_creation = input("/cache_creation_input_tokens", self.cache_creation);
+        self.cache_read = input("/cache_read_input_tokens", self.cache_read);
         self.output = count("/output_tokens").or(self.output);
         self.thinking = count("/output_tokens_details/thinking_tokens").or(self.thinking);
     }
@@ -71,6 +76,12 @@ mod tests {
             cache_read_tokens: 100,
             reasoning_tokens: Some(7),
         };
+        assert_eq!(counts.usage(), Some(expected));
+        // As servers in between end an answer.
+        counts.update(&json!({
+            "input_tokens": 0, "output_tokens": 15,
+            "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+        }));
         assert_eq!(counts.usage(), Some(expected));
         counts.update(&json!({ "input_tokens": 1u64 << 40 }));
         assert_eq!(counts.usage().map(|usage| usage.input_tokens), Some(i32::MAX));
