@@ -141,7 +141,7 @@ impl Blocks {
         delta: Delta,
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), AnswerError> {
-        if let Some(block) = self.block_of_other_kind(index, &delta) {
+        if let Some(block) = self.block_begun_by(index, &delta) {
             return self.begin(index, block, events);
         }
         match &delta {
@@ -183,22 +183,25 @@ impl Blocks {
         Ok(())
     }
 
-    /// The block that `delta` begins within an open one of the other kind: some servers that translate another
-    /// interface put text and reasoning under one index.
-    fn block_of_other_kind(&self, index: u64, delta: &Delta) -> Option<Block> {
-        match (self.open.get(&index)?, delta) {
-            (OpenBlock::Text { .. }, Delta::Thinking { thinking }) => {
+    /// The block that `delta` begins where none is open, or within one of the other kind: some servers that translate
+    /// another interface announce no block, or put text and reasoning under one index.
+    fn block_begun_by(&self, index: u64, delta: &Delta) -> Option<Block> {
+        match (self.open.get(&index), delta) {
+            (None | Some(OpenBlock::Text { .. }), Delta::Thinking { thinking }) => {
                 Some(Block::Thinking { thinking: thinking.clone(), signature: String::new() })
             }
-            (OpenBlock::Thinking { .. }, Delta::Text { text }) => {
+            (None | Some(OpenBlock::Thinking { .. }), Delta::Text { text }) => {
                 Some(Block::Text { text: text.clone() })
             }
             (
-                OpenBlock::Text { .. }
-                | OpenBlock::Thinking { .. }
-                | OpenBlock::RedactedThinking { .. }
-                | OpenBlock::ToolUse { .. }
-                | OpenBlock::Unknown,
+                None
+                | Some(
+                    OpenBlock::Text { .. }
+                    | OpenBlock::Thinking { .. }
+                    | OpenBlock::RedactedThinking { .. }
+                    | OpenBlock::ToolUse { .. }
+                    | OpenBlock::Unknown,
+                ),
                 _,
             ) => None,
         }

@@ -144,6 +144,20 @@ fn text_and_reasoning_under_one_index_and_nulls_are_read() {
     check(&body, r#"<text>a 113/9 END "end_turn" completed"#);
 }
 
+/// As LiteLLM sends the answers of a model behind Responses.
+#[test]
+fn a_block_that_is_not_announced_is_read() {
+    let say = |index, text: &str| delta(index, json!({ "type": "text_delta", "text": text }));
+    let think = delta(0, json!({ "type": "thinking_delta", "thinking": "hm" }));
+    let rest = close(1) + &ending("end_turn") + &stop();
+    check(
+        &(start() + &say(1, "a") + &say(1, "b") + &rest),
+        r#"<text>ab 113/9 END "end_turn" completed"#,
+    );
+    let expected = r#"<thinking>hm <text>a 113/9 END "end_turn" completed [{"type":"thinking","thinking":"hm","signature":""},{"type":"text","bytes":1}]"#;
+    check(&(start() + &think + &close(0) + &say(1, "a") + &rest), expected);
+}
+
 #[test]
 fn every_stop_reason_has_its_class() {
     for (reason, class) in [
@@ -211,7 +225,8 @@ fn what_is_wrong_is_a_typed_error() {
     let begun = || start() + &open(0, json!({ "type": "text", "text": "a" }));
     for wrong in [
         start(),
-        delta(3, json!({ "type": "text_delta", "text": "b" })),
+        delta(3, json!({ "type": "input_json_delta", "partial_json": "b" })),
+        delta(3, json!({ "type": "signature_delta", "signature": "b" })),
         delta(0, json!({ "type": "input_json_delta", "partial_json": "b" })),
         delta(0, json!({ "type": "text_delta" })),
         delta(0, json!({ "type": "text_delta", "text": 1 })),
