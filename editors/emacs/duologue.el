@@ -566,7 +566,7 @@ Types that are not known here change nothing."
       ("duologue.provider.v1.AnswerTruncated"
        (duologue--notice chat (pcase .finishClass
                                 ("max_tokens" "The answer was cut off at a token limit")
-                                ("content_filter" "The provider withheld the rest of the answer")
+                                ("content_filter" "The provider withheld the answer, or the rest of it")
                                 (_ "The answer was cut off"))))
       ;; Ordinals after the first missing one are given out again by the process that goes on.
       ("duologue.session.v1.StoreDegraded" (setf (duologue--chat-degraded chat) t))

@@ -13,7 +13,8 @@ pub(crate) use messages::{INTERRUPTED_TOOL, LOST_ATTACHMENTS};
 
 use super::compaction::{Compaction, Compactions};
 use super::event::{
-    Attachments, Ending, Event, ProviderData, Recorded, SegmentKind, ToolCall, ToolResult,
+    Attachments, Ending, Event, FinishClass, ProviderData, Recorded, SegmentKind, ToolCall,
+    ToolResult,
 };
 use crate::protocol::attachment::Attachment;
 use crate::protocol::id::ToolCallId;
@@ -28,9 +29,11 @@ pub struct Transcript {
     turns: Vec<Arc<Turn>>,
     /// Turns before these, which a call is not sent.
     left_out: usize,
-    /// The last turn, if it failed without an answer: the model is not sent it, but its prompt may be
-    /// asked again.
+    /// The last turn, if it failed without an answer, or the provider refused to answer it: the model is not sent it,
+    /// but its prompt may be asked again.
     failed: Option<Arc<Turn>>,
+    /// The provider withheld the answer of the last call of the open turn, or a part of it.
+    is_withheld: bool,
     /// What is sent in place of earlier turns and results.
     pub(super) compactions: Compactions,
 }
@@ -176,6 +179,7 @@ impl Transcript {
             turns: self.turns[first..].to_vec(),
             left_out: self.left_out + first,
             failed: self.failed.clone(),
+            is_withheld: self.is_withheld,
             compactions: self.compactions.sent(),
         }
     }
@@ -253,7 +257,8 @@ impl Transcript {
             Event::SegmentFinished { segment, text, .. } => {
                 self.answered(recorded.scope.call, segment.kind, text);
             }
-            Event::CallFinished { provider_data, usage, .. } => {
+            Event::CallFinished { class, provider_data, usage, .. } => {
+                self.is_withheld = *class == FinishClass::ContentFilter;
                 if let Some(data) = provider_data {
                     self.push(TurnItem::ProviderData(data.clone()));
                 }
@@ -350,13 +355,16 @@ impl Transcript {
     }
 
     fn end(&mut self, ending: Ending) {
+        let is_refused = std::mem::take(&mut self.is_withheld) && ending == Ending::Finished;
         let Some(turn) = self.open() else { return };
         turn.state = match ending {
             Ending::Finished => TurnState::Finished,
             Ending::Stopped | Ending::Failed => TurnState::Interrupted,
         };
-        // If a prompt whose run failed without text were kept, it would be answered twice.
-        if ending == Ending::Failed && turn.items.iter().all(TurnItem::is_blank) {
+        let is_unanswered = turn.items.iter().all(TurnItem::is_blank);
+        // If a prompt whose run failed without text were kept, it would be answered twice. With one that the provider
+        // has refused to answer, it would refuse the later ones, too.
+        if is_unanswered && (ending == Ending::Failed || is_refused) {
             self.failed = self.turns.pop();
         }
     }

@@ -167,7 +167,7 @@ pub(super) fn by_name(mut document: Value) -> Value {
 pub(crate) fn cut_off(call: &ChatProviderCallFinished) -> Option<&'static str> {
     match call.finish_class.as_str() {
         finish::MAX_TOKENS => Some("the answer was cut off at a token limit"),
-        finish::CONTENT_FILTER => Some("the provider withheld the rest of the answer"),
+        finish::CONTENT_FILTER => Some("the provider withheld the answer, or the rest of it"),
         _ => None,
     }
 }

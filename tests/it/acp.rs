@@ -494,7 +494,7 @@ fn an_answer_that_the_provider_withheld_says_so() {
         let end = [Step::Finish("content_filter", Some((3, 0))), Step::Done];
         text.into_iter().chain(end).collect::<Vec<_>>()
     };
-    let why = "the provider withheld the rest of the answer";
+    let why = "the provider withheld the answer, or the rest of it";
     for capabilities in [json!({}), json!({ "session": { "notices": {} } })] {
         let has_notices = capabilities != json!({});
         let provider = Provider::start(vec![withheld(""), withheld("half"), says("whole")]);

@@ -1,6 +1,6 @@
 //! The anthropic engine: the real binary against a scripted server with Anthropic's Messages.
 
-use crate::frames::{Frame, finished_text, submit};
+use crate::frames::{Frame, finished_text, snapshot, submit};
 use crate::interface::{
     Interface, check_choices, declare_get_time, get_time_schema, return_results,
 };
@@ -272,6 +272,30 @@ fn a_cut_off_answer_says_so() {
     ] {
         ANTHROPIC.check_end(answer(vec![text(0, "a part")], reason), reason, class);
     }
+}
+
+/// Anthropic refuses whatever follows a prompt that it has refused to answer.
+#[test]
+fn a_prompt_that_the_provider_refuses_to_answer_is_not_sent_again() {
+    let details = json!({ "type": "refusal", "explanation": "This is against the rules." });
+    let end = json!({ "type": "message_delta", "usage": { "output_tokens": 1 },
+        "delta": { "stop_reason": "refusal", "stop_details": details } });
+    let refusal = vec![start(), event(end), event(json!({ "type": "message_stop" }))];
+    let provider = Provider::start(vec![refusal, says("nice")]);
+    let mut server = anthropic(&provider, &[]).start();
+    assert_eq!(server.turn("r1", "bad thing"), "ok");
+    assert_eq!(server.turn("r2", "nice thing"), "ok");
+    server.send(snapshot("s"));
+    server.wait_done("s");
+    let transcript = server.finish();
+    let sent = provider.wait_request(2).body["messages"].to_string();
+    assert!(!sent.contains("bad thing") && sent.contains("nice thing"), "{sent}");
+    for words in ["the provider refused to answer", "This is against the rules."] {
+        assert!(transcript.stderr.contains(words), "{}", transcript.stderr);
+    }
+    // People still see it.
+    let state = transcript.frames.iter().rfind(|frame| frame.is_snapshot()).expect("a snapshot");
+    assert!(state.messages().contains(&("user", "bad thing")), "{state:?}");
 }
 
 #[test]

@@ -233,6 +233,17 @@ fn an_answer_that_gemini_withholds_says_so() {
 }
 
 #[test]
+fn what_gemini_says_of_a_prompt_that_it_blocks_is_in_a_warning() {
+    let blocked = json!({ "promptFeedback": { "blockReason": "PROHIBITED_CONTENT",
+        "blockReasonMessage": "The prompt is against the rules." } });
+    let provider = Provider::start(vec![vec![event(&blocked)]]);
+    let mut server = gemini(&provider, &[]).start();
+    assert_eq!(server.turn("r1", "hello"), "ok");
+    let stderr = server.finish().stderr;
+    assert!(stderr.contains("The prompt is against the rules."), "{stderr}");
+}
+
+#[test]
 fn a_cancel_closes_the_connection_to_gemini() {
     GEMINI.check_cancels(vec![event(&chunk(json!([{ "text": "a part" }])))]);
 }

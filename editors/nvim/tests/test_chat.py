@@ -30,7 +30,7 @@ class Chat(Test):
 
     def test_an_answer_that_is_cut_off_says_so(self):
         for reason, why in (("length", "The answer was cut off at a token limit"),
-                            ("content_filter", "The provider withheld the rest of the answer")):
+                            ("content_filter", "The provider withheld the answer, or the rest of it")):
             editor = self.editor(options=self.provider("half of", reason))
             editor.command("Duologue hi")
             text = editor.wait_text(why)

@@ -144,7 +144,7 @@ class Replace(Test):
 
     def test_an_answer_that_is_cut_off_is_accepted_twice_or_not(self):
         for reason, why in (("length", "The answer was cut off at a token limit"),
-                            ("content_filter", "The provider withheld the rest of the answer")):
+                            ("content_filter", "The provider withheld the answer, or the rest of it")):
             editor = self.editor(options=self.provider("eins\nzw", reason))
             editor.nvim.command("edit " + self.file("a.txt", "one\ntwo\nthree\n"))
             editor.keys("Vjj:DuologueReplace in German<CR>")

@@ -56,6 +56,9 @@ pub(super) struct Start {
 pub(super) struct End {
     /// Why the model stopped.
     pub(super) stop_reason: Option<String>,
+    /// More about a refusal: an `explanation`, for people.
+    #[serde(default)]
+    pub(super) stop_details: Value,
 }
 
 /// A content block as it begins; in a whole answer, all of it.

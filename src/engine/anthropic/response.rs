@@ -98,8 +98,11 @@ impl<'a> AnthropicReader<'a> {
         Ok(())
     }
 
-    fn ending(&mut self, End { stop_reason }: End, usage: &Value) {
+    fn ending(&mut self, End { stop_reason, stop_details }: End, usage: &Value) {
         self.counts.update(usage);
+        if let Some(words) = stop_details["explanation"].as_str() {
+            self.response.explain(words);
+        }
         self.stop_reason = stop_reason.or(self.stop_reason.take());
     }
 

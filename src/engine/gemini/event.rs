@@ -52,6 +52,9 @@ struct Content {
 #[serde(rename_all = "camelCase")]
 struct PromptFeedback {
     block_reason: Option<String>,
+    /// More about it, for people.
+    #[serde(default)]
+    block_reason_message: Value,
 }
 
 /// A part of an answer. One that holds none of this is of a kind that this program does not know.
@@ -81,6 +84,11 @@ impl Chunk {
     pub(super) fn block_reason(&self) -> Option<&str> {
         let reason = self.prompt_feedback.as_ref()?.block_reason.as_deref();
         reason.filter(|reason| !reason.is_empty() && *reason != "BLOCK_REASON_UNSPECIFIED")
+    }
+
+    /// What the provider says about that.
+    pub(super) fn block_reason_message(&self) -> Option<&str> {
+        self.prompt_feedback.as_ref()?.block_reason_message.as_str()
     }
 
     /// The answer's part in it.

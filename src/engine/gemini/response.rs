@@ -133,6 +133,7 @@ impl<'a> GeminiReader<'a> {
         self.usage = usage::usage(&chunk.usage_metadata).or(self.usage);
         if let Some(reason) = chunk.block_reason() {
             self.finish = Finish::Blocked(reason.to_owned());
+            self.response.explain(chunk.block_reason_message().unwrap_or_default());
         }
         let mut candidate = chunk.into_candidate();
         if let Some(message) = candidate.finish_message() {
@@ -261,6 +262,9 @@ impl<'a> ResponseReader<'a> for GeminiReader<'a> {
                 let class = finish_class(&reason, has_calls);
                 if let Some(failure) = self.empty_by_chance(&reason, class) {
                     return Err(failure);
+                }
+                if class == FinishClass::ContentFilter {
+                    self.response.explain(&self.finish_message);
                 }
                 (reason, class)
             }

@@ -15,6 +15,9 @@ use std::mem::take;
 /// Bytes of a stop reason that are shown. The longest known word has twenty-nine.
 const STOP_REASON_BYTES_MAX: usize = 200;
 
+/// Bytes of what a provider says about an answer that it withholds.
+const EXPLANATION_BYTES_MAX: usize = 600;
+
 /// Decodes a response as it streams. The events do not depend on how the bytes are split, except for where a
 /// text is cut.
 pub(in crate::engine) trait ResponseReader<'a> {
@@ -124,6 +127,8 @@ pub(in crate::engine) struct ResponseState<'a> {
     has_text: bool,
     /// The text holds more than white space.
     has_words: bool,
+    /// What the provider says about an answer that it withholds.
+    explanation: Option<Box<str>>,
     ignored: Ignored,
     halves: Halves,
     /// See [`ResponseReader::progress`].
@@ -159,6 +164,7 @@ impl<'a> ResponseState<'a> {
             has_reasoning: false,
             has_text: false,
             has_words: false,
+            explanation: None,
             ignored: Ignored::default(),
             halves: Halves::default(),
             progress: 0,
@@ -262,6 +268,17 @@ impl<'a> ResponseState<'a> {
 
     pub(in crate::engine) fn has_reasoning(&self) -> bool {
         self.has_reasoning
+    }
+
+    /// Records what the provider says about an answer that it withholds, for people.
+    pub(in crate::engine) fn explain(&mut self, words: &str) {
+        let words = self.failures.shown(words.trim(), EXPLANATION_BYTES_MAX);
+        self.explanation = Some(words.into_boxed_str()).filter(|words| !words.is_empty());
+    }
+
+    /// What the provider says about an answer that it withholds, if it says something.
+    pub(in crate::engine) fn explanation(&self) -> Option<&str> {
+        self.explanation.as_deref()
     }
 
     /// The answer is nothing but white space.

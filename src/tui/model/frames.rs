@@ -237,7 +237,7 @@ impl State {
         self.text_ends();
         let why = match truncated.finish_class.as_str() {
             finish::MAX_TOKENS => "the answer was cut off at a token limit",
-            finish::CONTENT_FILTER => "the provider withheld the rest of the answer",
+            finish::CONTENT_FILTER => "the provider withheld the answer, or the rest of it",
             _ => "the answer was cut off",
         };
         self.log.ended(why);

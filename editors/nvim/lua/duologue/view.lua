@@ -143,7 +143,7 @@ end
 --- Why an answer is not complete, by the class of its end.
 local CUT_OFF = {
   max_tokens = "The answer was cut off at a token limit",
-  content_filter = "The provider withheld the rest of the answer",
+  content_filter = "The provider withheld the answer, or the rest of it",
 }
 
 local EVENTS = {}
