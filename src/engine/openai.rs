@@ -35,7 +35,7 @@ use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
 use request::Server;
 use reqwest::Url;
-use reqwest::header::{AUTHORIZATION, HeaderMap};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName};
 use response::OpenAiReader;
 
 /// Where OpenAI itself answers.
@@ -49,6 +49,26 @@ pub(super) const NAME: &str = "openai";
 
 /// The path of the interface, after the base URL.
 const ENDPOINT: &str = "/chat/completions";
+
+/// The header for a key of Azure's.
+const AZURE_KEY_HEADER: HeaderName = HeaderName::from_static("api-key");
+
+/// In the path of Azure's addresses of deployments.
+const AZURE_DEPLOYMENTS: &str = "/openai/deployments/";
+
+/// The beginning of a token of Entra, which is a JSON Web Token.
+const TOKEN_BEGINNING: &str = "eyJ";
+
+/// The headers of a request to `url`. The addresses of deployments at Azure take what is no token of Entra in a header
+/// of its own.
+pub(super) fn headers_at(key: Option<&Secret>, url: &Url) -> Option<HeaderMap> {
+    let is_at_azure = Server::at(url.host_str().unwrap_or_default()) == Server::Azure;
+    let is_token = key.is_some_and(|key| key.expose().starts_with(TOKEN_BEGINNING));
+    match is_at_azure && url.path().contains(AZURE_DEPLOYMENTS) && !is_token {
+        true => http::headers(key, &AZURE_KEY_HEADER, ""),
+        false => http::headers(key, &AUTHORIZATION, "Bearer "),
+    }
+}
 
 remote_engine!(OpenAi over ChatCompletions, named NAME);
 
@@ -67,6 +87,10 @@ impl Interface for ChatCompletions {
 
     fn headers(key: Option<&Secret>) -> Option<HeaderMap> {
         http::headers(key, &AUTHORIZATION, "Bearer ")
+    }
+
+    fn headers_at(key: Option<&Secret>, url: &Url) -> Option<HeaderMap> {
+        headers_at(key, url)
     }
 
     fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {

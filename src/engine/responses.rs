@@ -23,7 +23,7 @@ mod tests;
 
 pub use super::provider::settings::Settings;
 
-use super::openai::{DEFAULT_BASE_URL, DEFAULT_MODEL};
+use super::openai::{DEFAULT_BASE_URL, DEFAULT_MODEL, headers_at};
 use super::{CallSettings, CallSpec};
 use crate::conversation::tool::ToolSpec;
 use crate::engine::provider::body::BodyEnd;
@@ -59,6 +59,10 @@ impl Interface for ResponsesApi {
 
     fn headers(key: Option<&Secret>) -> Option<HeaderMap> {
         http::headers(key, &AUTHORIZATION, "Bearer ")
+    }
+
+    fn headers_at(key: Option<&Secret>, url: &Url) -> Option<HeaderMap> {
+        headers_at(key, url)
     }
 
     fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {

@@ -250,6 +250,32 @@ async fn runs_share_one_connection() {
     frozen.end().await;
 }
 
+/// There a bearer token is one of Entra, and a key that goes as one is refused.
+#[test]
+fn the_addresses_of_deployments_at_azure_take_a_key_in_a_header_of_its_own() {
+    let sent = |url: &str, key: &str| {
+        let url = Url::parse(url).expect("a URL");
+        let headers = headers_at(Secret::new(key).as_ref(), &url).expect("a key");
+        let value =
+            |name: &str| headers.get(name).map(|value| value.to_str().expect("text").to_owned());
+        [value("authorization"), value("api-key")]
+    };
+    let bearer = |key: &str| [Some(format!("Bearer {key}")), None];
+    let deployment =
+        "https://mine.openai.azure.com/openai/deployments/x/chat/completions?api-version=1";
+    assert_eq!(sent(deployment, KEY), [None, Some(KEY.to_owned())]);
+    assert_eq!(sent(deployment, "eyJhbGciOi.x.y"), bearer("eyJhbGciOi.x.y"));
+    for other in [
+        "https://mine.openai.azure.com/openai/v1/chat/completions",
+        "https://host/openai/deployments/x/chat/completions",
+    ] {
+        assert_eq!(sent(other, KEY), bearer(KEY), "{other}");
+    }
+    let url = Url::parse(deployment).expect("a URL");
+    assert!(!headers_at(None, &url).expect("no key").contains_key("api-key"));
+    assert_eq!(ChatCompletions::headers_at(None, &url), headers_at(None, &url));
+}
+
 #[tokio::test]
 async fn without_a_key_no_header_is_sent() {
     let provider = Provider::start(vec![says("a")]);

@@ -51,6 +51,11 @@ pub(in crate::engine) trait Interface {
     /// The headers of a request; `None` if the key can't be in one.
     fn headers(key: Option<&Secret>) -> Option<HeaderMap>;
 
+    /// Like [`Interface::headers`], for a request to `url`.
+    fn headers_at(key: Option<&Secret>, _url: &Url) -> Option<HeaderMap> {
+        Self::headers(key)
+    }
+
     /// The request, as JSON.
     ///
     /// # Errors

@@ -231,7 +231,7 @@ impl<I: Interface> Remote<I> {
         let Attempt { spec, model, sink, is_first } = *attempt;
         let failures = self.failures(key, model, &spec.settings);
         let url = self.url(model, &failures)?;
-        let headers = headers::<I>(key, &spec.settings, &failures)?;
+        let headers = headers::<I>(key, &url, &spec.settings, &failures)?;
         let has_secret = key.is_some() || !spec.settings.extra_headers.is_empty();
         let client = connection.client(&url, has_secret, &failures).await?;
         let host = self.host();
@@ -291,7 +291,8 @@ impl<I: Interface> Remote<I> {
         let key = self.shared.key.known();
         let failures = self.failures(key.as_ref(), model, &settings);
         let checked = self.url(model, &failures);
-        let checked = checked.and_then(|_| headers::<I>(key.as_ref(), &settings, &failures));
+        let checked =
+            checked.and_then(|url| headers::<I>(key.as_ref(), &url, &settings, &failures));
         let fault = checked.err().or_else(|| self.key_file_fault(&failures));
         fault.map(Failure::into_error)
     }
@@ -406,13 +407,14 @@ fn follows_good_results(messages: &[Message<'_>]) -> bool {
     are_good.any(|is_good| is_good)
 }
 
-/// The headers of a request with `key`, and those of the settings.
+/// The headers of a request to `url` with `key`, and those of the settings.
 fn headers<I: Interface>(
     key: Option<&Secret>,
+    url: &Url,
     settings: &CallSettings,
     failures: &Failures,
 ) -> Result<HeaderMap, Failure> {
-    let mut headers = I::headers(key).ok_or_else(|| failures.odd_key())?;
+    let mut headers = I::headers_at(key, url).ok_or_else(|| failures.odd_key())?;
     add_headers(&mut headers, settings);
     Ok(headers)
 }

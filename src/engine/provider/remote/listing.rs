@@ -34,8 +34,6 @@ impl<I: Interface> Remote<I> {
         self.ensure_key(&unkeyed).map_err(Failure::into_error)?;
         let key = key.get().await.map_err(|why| unkeyed.no_key_from_source(why).into_error())?;
         let failures = self.failures(key.as_ref(), "", of_calls);
-        let headers =
-            headers::<I>(key.as_ref(), of_calls, &failures).map_err(Failure::into_error)?;
         let has_secret = key.is_some() || !of_calls.extra_headers.is_empty();
         let mut clock = Clock::new(settings.total_timeout);
         let (mut models, mut next) = (Vec::new(), None);
@@ -43,9 +41,11 @@ impl<I: Interface> Remote<I> {
             let url = I::MODELS.url(self.base_url(), key.is_none(), next.as_deref());
             let url =
                 url.map_err(|why| failures.bad_base_url(&why, I::BASE_URL_EXAMPLE).into_error())?;
+            let headers = headers::<I>(key.as_ref(), &url, of_calls, &failures);
+            let headers = headers.map_err(Failure::into_error)?;
             let client = connection.client(&url, has_secret, &failures);
             let client = client.await.map_err(Failure::into_error)?;
-            let body = get(client, url, headers.clone(), &mut clock, &failures).await;
+            let body = get(client, url, headers, &mut clock, &failures).await;
             let page =
                 body.and_then(|body| I::MODELS.read(&body).ok_or_else(|| failures.no_list()));
             let page = page.map_err(Failure::into_error)?;
