@@ -14,7 +14,7 @@ pub(crate) use memory::{allocated, fits, places};
 pub(crate) use numbers::{Float, Number, NumberVisitor, Quoted, has_long_integer};
 pub(crate) use well_formed::well_formed;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::ser::Serialize;
 
 /// Deepest nesting of arrays and objects: the limit of `serde_json`'s own
@@ -54,6 +54,15 @@ impl From<serde_json::Error> for Error {
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     well_formed(text)?;
     Ok(serde_json::from_str(text)?)
+}
+
+/// The text of the object that the string `json` holds, as some models and servers write the arguments of a call;
+/// `None` if it is another value.
+pub(crate) fn object_in_string(json: &str) -> Option<String> {
+    let text = serde_json::from_str::<String>(json).ok()?;
+    let is_object =
+        text.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(&text).is_ok();
+    is_object.then_some(text)
 }
 
 /// The nesting of arrays and objects of a value, which its reader limits.

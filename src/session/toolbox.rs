@@ -361,8 +361,11 @@ pub(super) const NOBODY_CAN_APPROVE: &str =
 const LONG_INTEGER: &str =
     "an integer in its arguments has more than 64 bits, and the tool would get it rounded";
 
-/// The arguments that a model wrote, if a tool gets exactly these. Some write nothing where a tool needs none.
+/// The arguments that a model wrote, if a tool gets exactly these. Some models write nothing where a tool needs none,
+/// and some write the object into a string.
 fn arguments(input: &str) -> Result<Map<String, Value>, String> {
+    let object = json::object_in_string(input);
+    let input = object.as_deref().unwrap_or(input);
     if input.trim().is_empty() {
         return Ok(Map::new());
     }
@@ -447,8 +450,12 @@ mod tests {
             assert_eq!(read, Ok(written.to_owned()));
         }
         assert_eq!(arguments(" "), Ok(Map::new()));
+        let within = arguments(r#""{\"a\":1}""#).map(|read| Value::Object(read).to_string());
+        assert_eq!(within, Ok("{\"a\":1}".to_owned()));
         for (written, why) in [
             ("[1]", "its arguments are no JSON object"),
+            ("\"[1]\"", "its arguments are no JSON object"),
+            ("\"\\\"{}\\\"\"", "its arguments are no JSON object"),
             (
                 "{\"a\":1,\"a\":2}",
                 "its arguments are ambiguous: duplicate key \"a\" at line 1 column 13",

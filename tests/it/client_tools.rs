@@ -65,6 +65,30 @@ fn results(frames: &[Frame]) -> Vec<(&str, &str, &str)> {
         .collect()
 }
 
+/// As some models and servers write them.
+#[test]
+fn arguments_that_are_an_object_within_a_string_are_that_object() {
+    let written = json!({ "city": "Lima" }).to_string();
+    let encoded = json!(written).to_string();
+    let provider = Provider::start(vec![
+        calls(&[("call_1", "get_time", encoded.as_str())]),
+        says("It is noon."),
+    ]);
+    let mut server = openai(&provider, &[]).start();
+    server.send(declare("tools"));
+    assert_eq!(server.wait_done("tools"), "ok");
+    server.send(submit("run", "what time is it?"));
+    let asked = server.wait_event("FrontendToolCallRequested");
+    assert_eq!(asked.0["uiEvent"]["payload"]["input"], json!({ "city": "Lima" }), "{asked:?}");
+    server.send(result("first", "call_1", json!({ "time": "12:00" })));
+    assert_eq!(server.wait_done("run"), "ok");
+    server.finish();
+    let sent = provider.wait_request(2).body["messages"].clone();
+    let said = sent.as_array().expect("messages").iter().find(|it| it["role"] == "assistant");
+    let call = &said.expect("an answer")["tool_calls"][0]["function"];
+    assert_eq!(call["arguments"], written, "{sent}");
+}
+
 #[test]
 fn results_in_any_order_bring_the_run_on() {
     let (_folder, mut server) = scripted(&[]);

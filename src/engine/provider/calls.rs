@@ -3,7 +3,7 @@
 use crate::conversation::event::ToolCall;
 use crate::engine::EngineEvent;
 use crate::protocol::id::ToolCallId;
-use serde::de::IgnoredAny;
+use crate::protocol::json::object_in_string;
 use serde_json::value::RawValue;
 
 /// Tool calls of one answer.
@@ -53,7 +53,7 @@ impl CallIds {
     ) -> Result<(), AnswerError> {
         let id = self.begin(given, name, events)?;
         let arguments = arguments.map(RawValue::get).filter(|arguments| *arguments != "null");
-        let text = arguments.map_or_else(|| "{}".to_owned(), unwrapped);
+        let text = arguments.map_or_else(|| "{}".to_owned(), as_object);
         events.push(EngineEvent::ToolArguments { id: id.clone(), text });
         events.push(EngineEvent::ToolCallRequested { id });
         Ok(())
@@ -77,12 +77,8 @@ impl CallIds {
 }
 
 /// Arguments as an object. Some servers write it into a string, as other interfaces have it.
-fn unwrapped(arguments: &str) -> String {
-    let text = serde_json::from_str::<String>(arguments).ok();
-    let is_object = |text: &String| {
-        text.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok()
-    };
-    text.filter(is_object).unwrap_or_else(|| arguments.to_owned())
+fn as_object(arguments: &str) -> String {
+    object_in_string(arguments).unwrap_or_else(|| arguments.to_owned())
 }
 
 /// Adds `event`, unless its text is empty.
@@ -113,7 +109,7 @@ mod tests {
             (r#""[1]""#, r#""[1]""#),
             ("3", "3"),
         ] {
-            assert_eq!(unwrapped(arguments), expected);
+            assert_eq!(as_object(arguments), expected);
         }
     }
 }

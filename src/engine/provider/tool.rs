@@ -3,6 +3,7 @@
 use super::parameters::parameters;
 use crate::conversation::tool::ToolSpec;
 use crate::protocol::command::{TOOL_NAME_BYTES_MAX, is_tool_name};
+use crate::protocol::json::object_in_string;
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use ring::digest::{SHA256, digest};
 use serde::Serialize;
@@ -49,14 +50,17 @@ impl<'a> FunctionTool<'a> {
 }
 
 /// A model may write arguments that are no JSON object. Providers refuse them when they come back,
-/// and would refuse every later request of the conversation: they are wrapped into an object.
+/// and would refuse every later request of the conversation: they are wrapped into an object. An object within a
+/// string is what the tool got, and goes back as it is.
 pub(in crate::engine) fn arguments(input: &str) -> Cow<'_, str> {
     if input.trim().is_empty() {
         return "{}".into();
     }
     match serde_json::from_str(input) {
         Ok(Value::Object(_)) => input.into(),
-        Ok(_) | Err(_) => json!({ "unreadable_arguments": input }).to_string().into(),
+        Ok(_) | Err(_) => object_in_string(input)
+            .unwrap_or_else(|| json!({ "unreadable_arguments": input }).to_string())
+            .into(),
     }
 }
 
@@ -162,5 +166,7 @@ mod tests {
         check(" {\"a\": 1} ", " {\"a\": 1} ");
         check("{\"a", r#"{"unreadable_arguments":"{\"a"}"#);
         check("[1]", r#"{"unreadable_arguments":"[1]"}"#);
+        check(r#""{\"a\": 1}""#, r#"{"a": 1}"#);
+        check(r#""[1]""#, r#"{"unreadable_arguments":"\"[1]\""}"#);
     }
 }
