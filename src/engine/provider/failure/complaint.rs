@@ -76,7 +76,9 @@ impl Complaint {
         let reasons = details.iter().filter_map(|detail| detail["reason"].as_str());
         let kinds = faults.iter().filter_map(|fault| fault["type"].as_str());
         let codes = ["code", "type", "error_code", "error_type"].into_iter().filter_map(word);
-        let codes = codes.chain(reasons.chain(kinds).map(str::to_owned)).collect();
+        let violations = details.iter().filter_map(|detail| detail["violations"].as_array());
+        let quotas = violations.flatten().filter_map(|violation| violation["quotaId"].as_str());
+        let codes = codes.chain(reasons.chain(kinds).chain(quotas).map(str::to_owned)).collect();
         let headline = error["error"].as_str().map(str::trim).filter(|text| !text.is_empty());
         let message = match (headline, message) {
             (Some(headline), Some(message)) => with_headline(headline, message),
@@ -149,15 +151,28 @@ impl Complaint {
         is_out_of_credit(status, "") || self.texts().any(|text| is_out_of_credit(None, text))
     }
 
+    /// Whether Google's quota of the day is used up, or is none: its `retryDelay` is one of seconds all the same.
+    pub(super) fn is_out_of_quota(&self, status: Option<u16>) -> bool {
+        let has_none = || number_after(&self.message, QUOTA_LIMIT) == Some(0);
+        status == Some(TOO_MANY) && (self.has_code(QUOTA_OF_DAY) || has_none())
+    }
+
     /// Whether waiting helps, where the provider failed with this status.
     pub(super) fn is_passing(&self, status: u16) -> bool {
-        is_passing(status) && !self.is_out_of_credit(Some(status))
+        let number = Some(status);
+        is_passing(status) && !self.is_out_of_credit(number) && !self.is_out_of_quota(number)
     }
 
     /// Whether one request alone has more tokens than a minute may have, as Groq says with status 413: waiting does not
     /// help, and a shorter conversation does.
     pub(super) fn exceeds_rate_alone(&self, status: Option<u16>) -> bool {
         status == Some(TOO_LARGE) && RATE_LIMIT_WORDS.iter().any(|word| self.has_code(word))
+    }
+
+    /// Whether its message has all words of one about an input that is too long.
+    fn is_about_length(&self) -> bool {
+        let message = self.message.to_lowercase();
+        LENGTH_WORDS.iter().all(|words| message.contains(words))
     }
 
     pub(super) fn class(&self, status: Option<u16>) -> ErrorClass {
@@ -177,7 +192,10 @@ impl Complaint {
             Some(_) | None if self.is_about_answer_limit() => ErrorClass::Provider,
             Some(_) | None if self.exceeds_rate_alone(status) => ErrorClass::ContextOverflow,
             None if has_code(RATE_LIMIT_WORDS) => ErrorClass::RateLimited,
-            Some(_) | None if contains(OVERFLOW_WORDS) && !contains(RATE_WORDS) => {
+            Some(_) | None
+                if (contains(OVERFLOW_WORDS) || self.is_about_length())
+                    && !contains(RATE_WORDS) =>
+            {
                 ErrorClass::ContextOverflow
             }
             None if has_code(&["invalid_api_key", "authentication"]) => ErrorClass::Auth,
@@ -191,6 +209,13 @@ const STATUS_FIELDS: [&str; 5] = ["code", "status", "statusCode", "status_code",
 
 /// The request is too large (RFC 9110).
 const TOO_LARGE: u16 = 413;
+
+/// Too many requests (RFC 6585).
+const TOO_MANY: u16 = 429;
+
+/// In the name of each of Google's quotas for a day, and before the limit of a quota in its messages.
+const QUOTA_OF_DAY: &str = "PerDay";
+const QUOTA_LIMIT: &str = "limit: ";
 
 /// Codes of providers for too many requests, where they give no status.
 const RATE_LIMIT_WORDS: &[&str] = &["rate_limit", "too_many_requests"];
@@ -263,6 +288,9 @@ const OVERFLOW_WORDS: &[&str] = &[
     "too many tokens:",
     "exceeds token limit",
 ];
+
+/// Volcengine's words for such a conversation, which stand apart.
+const LENGTH_WORDS: [&str; 2] = ["input length", "exceeds the maximum length"];
 
 /// The faults that a server found in a request, as FastAPI lists them: in `detail`, or within the `message` as at
 /// Mistral.

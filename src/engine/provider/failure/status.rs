@@ -190,6 +190,10 @@ impl Failures {
                     "the account at {base} has no credit left{number}: check its plan and billing"
                 )
             }
+            (ErrorClass::RateLimited, _) if complaint.is_out_of_quota(status) => format!(
+                "the quota of the day at {base} is used up{number}, or this key has none for model \
+                 {model}: try again tomorrow, or choose another model with {model_source}"
+            ),
             (ErrorClass::RateLimited, _) => {
                 format!("{base} limits the rate of requests{number}: wait a while, then try again")
             }

@@ -156,6 +156,7 @@ fn a_conversation_that_is_too_long_is_recognized() {
         r#"{"error":"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 20 `max_new_tokens`","error_type":"validation"}"#,
         r#"{"message":"too many tokens: total number of tokens in the prompt cannot exceed 128000 - received 150000."}"#,
         r#"{"error":{"message":"input exceeds token limit of 8000"}}"#,
+        r#"{"error":{"message":"Input length 203743 exceeds the maximum length 202752","code":"InvalidParameter"}}"#,
     ] {
         let class = failures(None).status(400, body.as_bytes(), None).class;
         assert_eq!(class, ErrorClass::ContextOverflow, "{body}");
@@ -247,6 +248,31 @@ fn an_empty_account_is_for_good() {
         never(failures(None).reported_as(&error, Some(429)));
     }
     never(failures(None).status(402, b"", None));
+}
+
+/// Google asks for a wait of seconds also where the quota of the day is used up.
+#[test]
+fn a_quota_of_a_day_is_not_waited_for() {
+    let failure = |quota: &str, message: &str| {
+        let violation = serde_json::json!({ "quotaId": quota, "quotaValue": "50" });
+        let details = serde_json::json!([{ "violations": [violation] }, { "retryDelay": "23s" }]);
+        let error = serde_json::json!({ "code": 429, "status": "RESOURCE_EXHAUSTED",
+            "message": message, "details": details });
+        let body = serde_json::json!({ "error": error }).to_string();
+        failures(None).status(429, body.as_bytes(), None)
+    };
+    let of_day = "GenerateRequestsPerDayPerProjectPerModel-FreeTier";
+    let of_minute = "GenerateRequestsPerMinutePerProjectPerModel-FreeTier";
+    let none = "Quota exceeded for metric: free_tier_requests, limit: 0, model: m";
+    for (quota, message) in [(of_day, "Quota exceeded, limit: 50"), (of_minute, none)] {
+        let failure = failure(quota, message);
+        assert_eq!((failure.class, failure.retry), (ErrorClass::RateLimited, Retry::Never));
+        assert!(failure.message.contains("quota of the day"), "{failure:?}");
+        assert!(failure.detail.contains(quota), "{failure:?}");
+    }
+    let failure = failure(of_minute, "Quota exceeded, limit: 5");
+    assert_eq!(failure.retry, Retry::After(Duration::from_secs(23)));
+    assert!(failure.message.contains("limits the rate"), "{failure:?}");
 }
 
 #[test]
