@@ -398,6 +398,24 @@ mod tests {
         assert_eq!(modes.collect::<Vec<_>>(), [SslMode::Disable, SslMode::Require]);
     }
 
+    /// The image that compose starts has no certificate, and a database that Kubernetes is given needs one.
+    #[test]
+    fn the_nodes_of_the_examples_reach_their_databases() {
+        let compose = include_str!("../../../examples/fleet/compose.yaml");
+        let variable = |name: &str| {
+            let mut lines = compose.lines().map(str::trim);
+            lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).map(str::to_owned)
+        };
+        let store = Dsn::new(&variable("DUOLOGUE_STORE").expect("a store")).expect("an address");
+        let address = store.address(&variable).expect("a database");
+        assert_eq!(address.to_string(), "postgres://postgres/duologue");
+        assert_eq!(address.tls, Tls::Off);
+        let kubernetes = include_str!("../../../examples/fleet/kubernetes.yaml");
+        let mut lines = kubernetes.lines().map(str::trim);
+        let store = lines.find_map(|line| line.strip_prefix("- --store=")).expect("a store");
+        assert_eq!(parsed(store).tls, Tls::Host(Authorities::Builtin));
+    }
+
     #[test]
     fn a_server_elsewhere_is_verified_unless_the_address_says_otherwise() {
         let (builtin, system) = (Authorities::Builtin, Authorities::System);

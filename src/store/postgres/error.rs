@@ -11,7 +11,7 @@ pub(in crate::store) enum PostgresError {
     #[error("the address of the store can't be used: {0}")]
     Address(String),
     #[error(
-        "the store {place} can't be reached: {why}; check its address and password, and that the server runs"
+        "the store {place} can't be reached: {why}; {advice}", advice = advice(why)
     )]
     Unreachable { place: String, why: String },
     #[error("the store {place} did not answer within {limit:?}")]
@@ -60,6 +60,20 @@ pub(in crate::store) enum PostgresError {
     Runtime(std::io::Error),
     #[error("planted fault")]
     Planted,
+}
+
+/// What the connection library says first if TLS is at fault.
+const TLS_FAULT: &str = "TLS handshake";
+
+/// What a person can do about a server that can't be reached.
+fn advice(why: &str) -> &'static str {
+    if why.contains(TLS_FAULT) {
+        "a server on another machine must have a certificate that is trusted, unless sslmode in its address \
+         (PGSSLMODE) says otherwise: sslrootcert names an authority of your own, and sslmode=disable does without TLS \
+         in a network of your own"
+    } else {
+        "check its address and password, and that the server runs"
+    }
 }
 
 impl PostgresError {
@@ -164,6 +178,18 @@ mod tests {
             let words = crate::store::error::AWAY;
             assert!(words.iter().any(|it| error.to_string().contains(it)), "{error}");
         }
+    }
+
+    #[test]
+    fn a_fault_of_tls_is_told_apart_from_a_server_that_does_not_run() {
+        let said = |why: &str| {
+            let (place, why) = ("postgres://db".to_owned(), why.to_owned());
+            PostgresError::Unreachable { place, why }.to_string()
+        };
+        let tls = said("error performing TLS handshake: server does not support TLS");
+        assert!(tls.contains("PGSSLMODE") && !tls.contains("password"), "{tls}");
+        let away = said("error connecting to server: Connection refused (os error 111)");
+        assert!(away.contains("that the server runs") && !away.contains("PGSSLMODE"), "{away}");
     }
 
     #[test]
