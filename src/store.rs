@@ -40,6 +40,8 @@ pub(crate) use error::AWAY;
 pub(crate) use error::LOCKED_ADVICE;
 #[cfg(feature = "serve")]
 pub(crate) use error::{EXISTS, HELD_BY};
+#[cfg(feature = "serve")]
+pub(crate) use inspection::fault_of_file;
 pub(crate) use inspection::{Checked, Inspected, Inspection, Tables};
 pub(crate) use library::{
     Conversation, Deleted, GENERATED_PREFIX, Library, Listing, Summary, ambiguous, shown_ids,

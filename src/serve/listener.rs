@@ -5,7 +5,7 @@ use super::after_others::AfterOthers;
 use super::auth::{Caller, Fingerprint, fingerprint};
 use super::http;
 use super::node::Node;
-use super::refusal::Refusal;
+use super::refusal::{Refusal, STORE_UNUSABLE};
 use super::rpc::{self, Rpc};
 use super::services::Services;
 use super::tls::Certificates;
@@ -13,7 +13,10 @@ use super::traces::Traces;
 use crate::protocol::proto::fleet::DESCRIPTORS;
 use crate::protocol::proto::fleet::fleet_server::FleetServer;
 use crate::session::{ExitCode, Signal};
-use crate::store::{HEARTBEAT_MAX, StorePlace, advertise, taken_sessions};
+use crate::store::{
+    HEARTBEAT_MAX, Inspected, Library, StorePlace, advertise, fault_of_file, taken_sessions,
+};
+use crate::support::threads;
 use crate::transport::{Finish, Signals, Stdio};
 use axum::Router;
 use axum::extract::{Extension, Request, State};
@@ -131,6 +134,7 @@ async fn begin(stdio: Stdio, mut services: Services) -> Result<Begun, NotBegun> 
     let traces = services.collector.as_ref().map(Traces::new).transpose().map_err(|error| {
         (ExitCode::Usage, format!("--otlp-endpoint: traces can't be sent there: {error:#}"))
     })?;
+    check_stores(&services.places)?;
     let connections_max = allow_connections();
     let address = services.listen;
     let listener = TcpListener::bind(address).await.map_err(|error| {
@@ -152,6 +156,27 @@ async fn begin(stdio: Stdio, mut services: Services) -> Result<Begun, NotBegun> 
     let node = Node::new(services, traces);
     let (health, router) = router(&node).await.map_err(internal)?;
     Ok(Begun { node, listener, health, router, connections_max })
+}
+
+/// Checks the files that conversations are to be stored in. A server is asked beside the start of the node, and what is
+/// wrong is logged: it may come later.
+fn check_stores(places: &[StorePlace]) -> Result<(), NotBegun> {
+    if let Some(why) = places.iter().find_map(fault_of_file) {
+        return Err((ExitCode::Usage, why));
+    }
+    let servers = places.iter().filter(|place| place.path().is_none());
+    let servers: Vec<_> = servers.cloned().collect();
+    if servers.is_empty() {
+        return Ok(());
+    }
+    let ask = move || {
+        for Inspected { found, .. } in Library::new(servers).inspect(true) {
+            if let Some(Err(why)) = found {
+                tracing::warn!("{STORE_UNUSABLE}: {why}");
+            }
+        }
+    };
+    threads::spawn("serve-store", ask).map_err(|error| (ExitCode::Internal, error.to_string()))
 }
 
 /// Serves clients until a signal comes, and then ends the node.

@@ -3,7 +3,11 @@
 use crate::protocol::constants::{SESSION_NOT_FOUND, code};
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::store::{AWAY, EXISTS, HELD_BY};
+use crate::support::terminal::escape_control;
 use std::time::Duration;
+
+/// What the log says of a store that can't do what is wanted of it.
+pub(super) const STORE_UNUSABLE: &str = "the store can't be used at the moment";
 
 /// Why a client is not served, or not any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,10 +73,10 @@ impl Refusal {
     /// Why the store can't do what a client wants. The address of a server is for the log alone.
     pub(super) fn of_store(why: impl Into<String>) -> Self {
         let why = why.into();
+        tracing::warn!("{STORE_UNUSABLE}: {}", escape_control(&why));
         if !AWAY.iter().any(|it| why.contains(it)) {
             return Self::new(RefusalKind::Failed, why);
         }
-        tracing::warn!("the store can't be used at the moment: {why}");
         // The server may be about to start again, as after an upgrade.
         Self::unavailable("the store can't be reached; try again a little later")
     }

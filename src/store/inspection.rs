@@ -1,4 +1,4 @@
-//! What can be known of a store without a session: for `doctor`.
+//! What can be known of a store without a session: for `doctor`, and for a node that begins.
 
 use super::error::StoreError;
 use super::place::StorePlace;
@@ -61,4 +61,12 @@ pub(super) fn inspect(place: &StorePlace, connects: bool, reads: bool) -> Inspec
     };
     let found = found.map(|found| found.map_err(|error| error.to_string()));
     Inspected { place: place.to_string(), found }
+}
+
+/// Why no conversation can be stored in the file at `place`, now or later; `None` if one can, for a file that another
+/// program has locked, and for a database on a server, which may come.
+#[cfg(feature = "serve")]
+pub(crate) fn fault_of_file(place: &StorePlace) -> Option<String> {
+    let error = sqlite::inspect(place.path()?, false).err()?;
+    (!error.is_busy()).then(|| error.to_string())
 }

@@ -9,6 +9,7 @@ use crate::server::{Folder, KEY, Launch, Server};
 use duologue::protocol::proto::fleet::{Attach, Opening};
 use rustix::process::Signal;
 use serde_json::json;
+use std::fs;
 use tonic::Code;
 
 fn names(frames: &[Frame], id: &str) -> Vec<String> {
@@ -406,6 +407,25 @@ fn the_node_is_left_in_order() {
     // Also those of clients that have left their side open.
     node.server.wait_log("all connections have ended");
     assert_eq!(node.server.exit_status().code(), Some(0));
+}
+
+/// A file is looked at before the node listens. A database may come later, so it is only warned of.
+#[test]
+fn a_node_does_not_begin_with_a_file_that_can_never_be_a_store() {
+    let folder = Folder::new();
+    let (directory, prose) = (folder.name("directory"), folder.name("prose"));
+    fs::create_dir(&directory).expect("a folder");
+    fs::write(&prose, "no database, and longer than the header of one is. ".repeat(100))
+        .expect("a file");
+    for (store, why) in [(&directory, "it is a folder"), (&prose, "is no store")] {
+        let args = [&["serve", "--engine", "echo", "--store", store], LISTEN].concat();
+        let mut server = Launch::new(&args).start();
+        assert_eq!(server.exit_status().code(), Some(2), "{store}");
+        server.wait_log(why);
+        assert!(server.lines().is_empty(), "it does not listen: {store}");
+    }
+    let node = Node::start(&["--store", "postgres://ann@127.0.0.1:1/x"]);
+    node.server.wait_log("the store postgres://127.0.0.1:1/x can't be reached");
 }
 
 #[test]

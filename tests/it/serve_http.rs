@@ -399,6 +399,8 @@ fn a_store_that_can_not_be_read_deletes_nothing() {
     fs::create_dir(&store).expect("a folder in its place");
     let (status, body) = call(&node, Method::DELETE, "/v1/sessions/s", "");
     assert_eq!(status, 500, "{body}");
+    assert_eq!(document(&body)["refused"]["code"], "failed", "{body}");
+    node.server.wait_log("the store can't be used at the moment");
     talk.send(r#"{"requestId":"q","snapshot":{}}"#);
     assert_eq!(talk.wait_done("q"), "ok", "it goes on");
     fs::remove_dir(&store).expect("removed");
