@@ -85,7 +85,6 @@ const SERVE: Facts = Facts {
             "the command line, or a file named on it, is wrong, or the address can't be listened on",
         ),
         DEFECT,
-        (after(Signal::Hangup), "ended by SIGHUP"),
     ],
 };
 

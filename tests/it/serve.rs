@@ -6,6 +6,7 @@ use crate::provider::{Provider, Step, says};
 use crate::serve_node::{LISTEN, Node, Talk, attach, wait, with_provider};
 use crate::serve_watched::metrics;
 use crate::server::{Folder, KEY, Launch, Server};
+use crate::tools::{self, run, text};
 use duologue::protocol::proto::fleet::{Attach, Opening};
 use rustix::process::Signal;
 use serde_json::json;
@@ -438,6 +439,22 @@ fn a_run_that_outlasts_the_drain_is_stopped() {
     node.server.signal(Signal::TERM);
     assert_eq!(talk.wait_done("r"), "stopped");
     assert_eq!(node.server.exit_status().code(), Some(0));
+}
+
+#[test]
+fn a_node_goes_on_after_a_hangup_and_its_help_says_nothing_else() {
+    let node = Node::start(&["--log-level", "info"]);
+    node.server.signal(Signal::HUP);
+    node.server.wait_log("read again");
+    node.attach("s");
+    let help = run(&["serve", "--help"], b"");
+    let (_, statuses) = text(&help.stdout).split_once("Exit status:").expect("the statuses");
+    assert!(statuses.contains("SIGTERM") && !statuses.contains("SIGHUP"), "{statuses}");
+    let manifest = tools::json(&run(&["--manifest"], b""));
+    let commands = manifest["commands"].as_array().expect("commands");
+    let serve = commands.iter().find(|it| it["name"] == "serve").expect("the command");
+    let codes = serve["exit_codes"].as_array().expect("statuses").iter();
+    assert_eq!(codes.map(|it| &it["code"]).collect::<Vec<_>>(), [0, 2, 70]);
 }
 
 #[test]
