@@ -31,6 +31,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures_util::StreamExt;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,6 +106,31 @@ pub(super) fn unauthenticated(why: &str) -> Response {
 
 type OfNode = State<Arc<Node>>;
 
+/// The parameters of an address. One that is not known is refused; axum's own rejection is no document.
+struct Parameters<T>(T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let read = Query::from_request_parts(parts, state).await;
+        read.map(|Query(read)| Self(read)).map_err(|why| unreadable(&why.body_text()))
+    }
+}
+
+/// The parameters of an address that has none.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoOptions {}
+
+/// Which part of the list is wanted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Page {
+    page_size: u32,
+    page_token: String,
+}
+
 /// What an address may say of a client.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -117,8 +143,6 @@ struct Options {
     opening: Option<String>,
     /// `lines` or `sse`.
     format: Option<String>,
-    page_size: u32,
-    page_token: String,
 }
 
 impl Options {
@@ -141,16 +165,6 @@ impl Options {
         let names = self.extensions.split(',').map(str::trim).filter(|it| !it.is_empty());
         let (extensions, parent) = (extensions(names)?, Parent::of(headers));
         Ok(Wanted { session: Some(session(id)?), mode, extensions, past, is_own_only, parent })
-    }
-}
-
-/// What an address says of a client. Axum's own rejection is no document.
-impl<S: Send + Sync> FromRequestParts<S> for Options {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
-        let read = Query::from_request_parts(parts, state).await;
-        read.map(|Query(options)| options).map_err(|why| unreadable(&why.body_text()))
     }
 }
 
@@ -186,7 +200,7 @@ async fn requests(
     State(node): OfNode,
     caller: Extension<Caller>,
     Id(id): Id,
-    options: Options,
+    Parameters(options): Parameters<Options>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refusal> {
@@ -306,7 +320,7 @@ async fn events(
     State(node): OfNode,
     caller: Extension<Caller>,
     Id(id): Id,
-    options: Options,
+    Parameters(options): Parameters<Options>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     // What a browser sends when it connects again.
@@ -326,9 +340,8 @@ async fn events(
 async fn list(
     State(node): OfNode,
     caller: Extension<Caller>,
-    options: Options,
+    Parameters(Page { page_size, page_token }): Parameters<Page>,
 ) -> Result<Response, Refusal> {
-    let Options { page_size, page_token, .. } = options;
     let page = stored::list(&node, &caller, ListRequest { page_size, page_token }).await?;
     let sessions: Vec<_> = page.sessions.iter().map(shown).collect();
     let mut answer = json!({ "sessions": sessions });
@@ -342,6 +355,7 @@ async fn one(
     State(node): OfNode,
     caller: Extension<Caller>,
     Id(id): Id,
+    _: Parameters<NoOptions>,
 ) -> Result<Response, Refusal> {
     Ok(document(&shown(&stored::get(&node, key(&caller, &id)?).await?)))
 }
@@ -350,6 +364,7 @@ async fn delete(
     State(node): OfNode,
     caller: Extension<Caller>,
     Id(id): Id,
+    _: Parameters<NoOptions>,
 ) -> Result<Response, Refusal> {
     stored::delete(&node, key(&caller, &id)?, false).await?;
     Ok(document(&json!({})))
@@ -359,6 +374,7 @@ async fn export(
     State(node): OfNode,
     caller: Extension<Caller>,
     Id(id): Id,
+    _: Parameters<NoOptions>,
 ) -> Result<Response, Refusal> {
     let frames = stored::export(&node, key(&caller, &id)?).await?;
     let lines: Vec<u8> = frames.iter().flat_map(|frame| Form::Lines.frame(frame)).collect();
@@ -407,6 +423,7 @@ fn word(kind: RefusalKind) -> &'static str {
         RefusalKind::Locked => "locked",
         RefusalKind::Exhausted | RefusalKind::TooLarge => code::RESOURCE_EXHAUSTED,
         RefusalKind::Unavailable | RefusalKind::Ending => "unavailable",
+        RefusalKind::NoStore => "failed_precondition",
         RefusalKind::Failed => "failed",
         RefusalKind::Internal => code::INTERNAL,
     }
@@ -417,7 +434,10 @@ impl IntoResponse for Refusal {
         let status = match self.kind {
             RefusalKind::Invalid => StatusCode::BAD_REQUEST,
             RefusalKind::NotFound => StatusCode::NOT_FOUND,
-            RefusalKind::Exists | RefusalKind::Locked => StatusCode::CONFLICT,
+            // Not 412, which is about the headers of a conditional request (RFC 9110, section 15.5.13).
+            RefusalKind::Exists | RefusalKind::Locked | RefusalKind::NoStore => {
+                StatusCode::CONFLICT
+            }
             RefusalKind::Exhausted => StatusCode::TOO_MANY_REQUESTS,
             RefusalKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             RefusalKind::Unavailable | RefusalKind::Ending => StatusCode::SERVICE_UNAVAILABLE,

@@ -532,6 +532,7 @@ fn is_of_another(refusal: &Refusal, mode: OpenMode) -> bool {
         | RefusalKind::TooLarge
         | RefusalKind::Unavailable
         | RefusalKind::Ending
+        | RefusalKind::NoStore
         | RefusalKind::Failed
         | RefusalKind::Internal => false,
     }

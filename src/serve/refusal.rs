@@ -39,6 +39,8 @@ pub(super) enum RefusalKind {
     Unavailable,
     /// The conversation has just left memory; it comes back when it is asked for again.
     Ending,
+    /// The node has no store for what was asked for: a setting, and no fault.
+    NoStore,
     /// The store can't be used.
     Failed,
     /// A defect of this program.
@@ -60,8 +62,9 @@ impl Refusal {
     }
 
     pub(super) fn not_found() -> Self {
+        // Words of both protocols: OPENING_CREATE of gRPC is opening=create over HTTP.
         let why =
-            "there is no such conversation; attach with the opening CREATE or EITHER to begin it";
+            "there is no such conversation; attach with the opening create or either to begin it";
         Self::new(RefusalKind::NotFound, why)
     }
 

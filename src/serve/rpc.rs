@@ -319,7 +319,7 @@ pub(super) fn status(refusal: Refusal) -> Status {
         RefusalKind::Locked => Status::aborted(message),
         RefusalKind::Exhausted | RefusalKind::TooLarge => Status::resource_exhausted(message),
         RefusalKind::Unavailable | RefusalKind::Ending => Status::unavailable(message),
-        RefusalKind::Failed => Status::failed_precondition(message),
+        RefusalKind::NoStore | RefusalKind::Failed => Status::failed_precondition(message),
         RefusalKind::Internal => Status::internal(message),
     };
     if let Some(after) = retry_after {

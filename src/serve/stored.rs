@@ -35,7 +35,7 @@ async fn find<T: Send + 'static>(
 ) -> Result<T, Refusal> {
     let library = node.services.library.clone().ok_or_else(|| {
         let why = "this node stores no conversations; start it with --store";
-        Refusal::new(RefusalKind::Failed, why)
+        Refusal::new(RefusalKind::NoStore, why)
     })?;
     let library = library.within(namespace.clone());
     let tenant = node.tenants.of(namespace);

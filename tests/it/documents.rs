@@ -11,6 +11,8 @@ use std::path::Path;
 
 const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
 const COMMANDS: &str = include_str!("../../src/protocol/command.rs");
+const FLEET: &str = include_str!("../../docs/fleet.md");
+const HTTP: &str = include_str!("../../src/serve/http.rs");
 const INTERNALS: &str = include_str!("../../docs/internals.md");
 const README: &str = include_str!("../../README.md");
 const CLIENTS: &str = include_str!("../../docs/clients.md");
@@ -131,6 +133,26 @@ fn the_table_of_transitions_has_a_row_for_each_command() {
     let has_row = |name: &&String| inputs.iter().any(|input| has_word(input, name));
     let missing: Vec<_> = names.iter().filter(|name| !has_row(name)).collect();
     assert!(missing.is_empty(), "no row in ARCHITECTURE.md: {missing:?}");
+}
+
+#[test]
+fn the_page_of_fleets_has_each_parameter_and_each_code_of_http() {
+    let part = |begin: &str| {
+        let (_, rest) = HTTP.split_once(begin).unwrap_or_else(|| panic!("no {begin}"));
+        rest.split_once("\n}\n").expect("its end").0
+    };
+    let fields = ["struct Options {\n", "struct Page {\n"].map(part).join("\n");
+    let fields = fields.lines().filter_map(|line| line.trim().split_once(": "));
+    let fields: Vec<_> = fields.map(|(name, _)| name).filter(|it| !it.starts_with('/')).collect();
+    assert!(fields.len() >= 6 && fields.contains(&"page_token"), "{fields:?}");
+    let codes =
+        part("fn word(kind: RefusalKind) -> &'static str {\n").split('"').skip(1).step_by(2);
+    let codes: Vec<_> =
+        codes.chain(["resource_exhausted", "internal", "unauthenticated"]).collect();
+    assert!(codes.len() >= 10, "{codes:?}");
+    let all = fields.iter().chain(&codes);
+    let missing: Vec<_> = all.filter(|name| !has_word(FLEET, name)).collect();
+    assert!(missing.is_empty(), "not in docs/fleet.md: {missing:?}");
 }
 
 fn events() -> BTreeSet<String> {

@@ -209,6 +209,10 @@ fn each_refusal_is_a_document() {
         (Method::GET, "/v1/sessions/s/events?since=abc"),
         (Method::GET, "/v1/sessions?page_size=-1"),
         (Method::GET, "/v1/sessions?foo=1"),
+        (Method::GET, "/v1/sessions?since=1"),
+        (Method::GET, "/v1/sessions/s?foo=1"),
+        (Method::DELETE, "/v1/sessions/s?foo=1"),
+        (Method::GET, "/v1/sessions/s/export?format=markdown"),
         (Method::POST, "/v1/sessions/s/requests?foo=1"),
         (Method::POST, "/v1/sessions/%ff/requests"),
         (Method::GET, "/v1/sessions/%ff"),
@@ -298,7 +302,10 @@ fn a_conversation_that_is_only_watched_has_not_begun() {
     };
     let watched = watch("either");
     assert_eq!(watched.status(), 200);
-    assert_eq!(watch("resume").status(), 404, "there is nothing to go on with");
+    let missing = watch("resume");
+    assert_eq!(missing.status(), 404, "there is nothing to go on with");
+    let body = wait(missing.text()).expect("a body");
+    assert!(body.contains("with the opening create or either"), "words that are taken: {body}");
     assert_eq!(call(&node, Method::GET, "/v1/sessions/s", "").0, 404);
     let path = "/v1/sessions/s/requests?opening=create";
     let (status, body) = call(&node, Method::POST, path, &submit("r", "hello"));
@@ -520,9 +527,15 @@ fn a_copy_of_a_damaged_conversation_has_what_can_be_read_and_the_log_says_so() {
 #[test]
 fn a_node_without_a_store_has_no_list() {
     let node = Node::start(&[]);
-    let (status, body) = call(&node, Method::GET, "/v1/sessions", "");
-    assert_eq!(status, 500);
-    assert!(body.contains("--store"), "{body}");
+    // A setting, and no fault of the node.
+    for path in ["/v1/sessions", "/v1/sessions/s", "/v1/sessions/s/export"] {
+        let (status, body) = call(&node, Method::GET, path, "");
+        assert_eq!(status, 409, "{path}: {body}");
+        assert_eq!(document(&body)["refused"]["code"], "failed_precondition", "{path}: {body}");
+        assert!(body.contains("--store"), "{path}: {body}");
+    }
+    let listed = wait(async { node.client().list(ListRequest::default()).await });
+    assert_eq!(listed.expect_err("there is no list").code(), Code::FailedPrecondition);
     assert_eq!(call(&node, Method::GET, "/health/ready", ""), (200, "ok\n".to_owned()));
     node.attach("s");
     let info = || document(&call(&node, Method::GET, "/v1/info", "").1);

@@ -97,6 +97,7 @@ impl Form {
             | RefusalKind::Exists
             | RefusalKind::Locked
             | RefusalKind::TooLarge
+            | RefusalKind::NoStore
             | RefusalKind::Failed
             | RefusalKind::Internal => false,
         };
