@@ -150,6 +150,33 @@ fn the_origin_of_the_key_is_shown_and_whether_it_is_set() {
     }
 }
 
+/// Where nothing names an engine, what decides for it is said, and which keys are left.
+#[test]
+fn what_chooses_the_engine_is_shown_and_keys_that_are_not_used() {
+    let scene = Scene::new("", "");
+    let keys = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"].map(|name| (name, KEY));
+    let words = ["--offline", "--model", "m"];
+    let all = doctor(&scene, &words, &keys);
+    check(&all, "ok     engine: openai (chosen by OPENAI_API_KEY)");
+    check(&all, "note   key: ANTHROPIC_API_KEY is set and not used: --engine anthropic uses it");
+    check(&all, "note   key: GEMINI_API_KEY is set and not used: --engine gemini uses it");
+    let two = doctor(&scene, &words, &keys[1..]);
+    check(&two, "ok     engine: anthropic (chosen by ANTHROPIC_API_KEY)");
+    check(&two, "note   key: GEMINI_API_KEY is set and not used");
+    let one = doctor(&scene, &words, &keys[2..]);
+    check(&one, "ok     engine: gemini (chosen by GEMINI_API_KEY)");
+    let own = doctor(&scene, &words, &[("DUOLOGUE_API_KEY", KEY), keys[1]]);
+    check(&own, "ok     engine: openai (chosen by DUOLOGUE_API_KEY)");
+    let url = [&words[..], &["--base-url", "http://127.0.0.1:1/v1"]].concat();
+    check(&doctor(&scene, &url, &keys), "ok     engine: openai (chosen by the base URL)");
+    // Who names an engine means its key.
+    let named = doctor(&scene, &[&words[..], &["--engine", "openai"]].concat(), &keys);
+    check(&named, "ok     engine: openai (--engine)");
+    for ended in [&one, &named] {
+        assert!(!ended.stdout.contains("is set and not used"), "{ended:?}");
+    }
+}
+
 #[test]
 fn the_key_of_a_profile_is_shown_by_its_place() {
     let url = "http://127.0.0.1:1/v1";

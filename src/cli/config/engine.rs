@@ -119,6 +119,16 @@ enum KeyChoice {
     Got(KeySource),
 }
 
+impl KeyChoice {
+    /// What names the key, for people.
+    fn named_by(&self) -> &str {
+        match self {
+            Self::Variable(_, name) => name,
+            Self::InProfile(_) | Self::Got(_) => "the key that is named",
+        }
+    }
+}
+
 impl ProviderChoice {
     /// The initial choice of a conversation: options and variables, then `profile`.
     ///
@@ -249,6 +259,23 @@ impl ProviderChoice {
         variables_of_name(name).and_then(|common| common.keys.first().copied())
     }
 
+    /// Variables with the keys of other providers than that of `chosen`, which are set, and the engines that use them.
+    ///
+    /// # Errors
+    /// If a variable can't be used.
+    pub(crate) fn unused_keys(chosen: EngineName) -> Result<Vec<(&'static str, EngineName)>> {
+        let engines = [EngineName::Openai, EngineName::Anthropic, EngineName::Gemini].into_iter();
+        let own = Self::key_variable(chosen);
+        let keys = engines.filter_map(|engine| Some((Self::key_variable(engine)?, engine)));
+        let mut unused = Vec::new();
+        for (name, engine) in keys.filter(|(name, _)| Some(*name) != own) {
+            if variable(name)?.as_deref().and_then(Secret::new).is_some() {
+                unused.push((name, engine));
+            }
+        }
+        Ok(unused)
+    }
+
     /// Why no key can be had, as far as is known without getting it: for `hello` and `doctor`.
     ///
     /// # Errors
@@ -294,7 +321,13 @@ pub(crate) fn engine(
 ) -> Result<Arc<dyn Engine>> {
     let name = match choice.engine {
         Some(name) => name,
-        None => default_engine(choice, args, notices)?,
+        None => match default_engine(choice, args)? {
+            Some(default) => default.name,
+            None => {
+                notices.push(ECHO_ANSWERS);
+                EngineName::Echo
+            }
+        },
     };
     Ok(match name {
         EngineName::Echo => Arc::new(Echo {
@@ -316,29 +349,58 @@ pub(crate) fn engine(
     })
 }
 
-/// The engine that the settings are for. The key of Anthropic or Gemini alone chooses its engine only
-/// where no other setting names a provider: a key must not go to a server that it is not for.
-fn default_engine(
+/// An engine that nothing names.
+#[derive(Clone, Debug)]
+pub(crate) struct DefaultEngine {
+    pub(crate) name: EngineName,
+    /// The variable, option or setting that decides for it.
+    pub(crate) by: String,
+}
+
+/// The engine that the settings are for where nothing names one; `None` if one is named, or no provider is configured.
+/// The key of Anthropic or Gemini alone chooses its engine only where no other setting names a provider: a key must not
+/// go to a server that it is not for.
+///
+/// # Errors
+/// If a variable can't be used.
+pub(crate) fn default_engine(
     choice: &ProviderChoice,
     args: &EngineArgs,
-    notices: &mut Vec<&'static str>,
-) -> Result<EngineName> {
+) -> Result<Option<DefaultEngine>> {
+    if choice.engine.is_some() {
+        return Ok(None);
+    }
     let openai = settings(choice, args, OPENAI_VARIABLES)?;
     let anthropic = settings(choice, args, ANTHROPIC_VARIABLES)?;
-    let has_provider = choice.key.is_some() || openai.key.is_some() || openai.base_url.is_some();
-    if !has_provider && anthropic.key.is_some() {
-        return Ok(EngineName::Anthropic);
+    let by_key = |common: CommonVariables| {
+        let typed = choice.typed_keys.of(common.keys).map(|(option, _)| option);
+        typed.or(common.keys.first().copied()).unwrap_or_default().to_owned()
+    };
+    let of_openai = if choice.base_url.is_some() {
+        Some("the base URL".to_owned())
+    } else if openai.base_url.is_some() {
+        Some(OPENAI_VARIABLES.base_url.to_owned())
+    } else if let Some(key) = &choice.key {
+        Some(key.named_by().to_owned())
+    } else {
+        openai.key.is_some().then(|| by_key(OPENAI_VARIABLES))
+    };
+    let default = |name, by| Ok(Some(DefaultEngine { name, by }));
+    if let Some(by) = of_openai {
+        return default(EngineName::Openai, by);
+    }
+    if anthropic.key.is_some() {
+        return default(EngineName::Anthropic, by_key(ANTHROPIC_VARIABLES));
     }
     let gemini_key = GEMINI_VARIABLES.keys.first().map_or(Ok(None), |name| variable(name))?;
     let gemini_key = gemini_key.as_deref().and_then(Secret::new);
-    if !has_provider && gemini_key.or(choice.typed_key(GEMINI_VARIABLES)).is_some() {
-        return Ok(EngineName::Gemini);
+    if gemini_key.or(choice.typed_key(GEMINI_VARIABLES)).is_some() {
+        return default(EngineName::Gemini, by_key(GEMINI_VARIABLES));
     }
-    if has_provider || openai.model.is_some() {
-        return Ok(EngineName::Openai);
+    if openai.model.is_some() {
+        return default(EngineName::Openai, "the model".to_owned());
     }
-    notices.push(ECHO_ANSWERS);
-    Ok(EngineName::Echo)
+    Ok(None)
 }
 
 /// The settings of a provider whose variables are `common`; the choice has precedence.

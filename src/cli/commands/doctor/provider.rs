@@ -4,7 +4,9 @@ use super::Check;
 use crate::cli::commands::args::DoctorArgs;
 use crate::cli::commands::models::{listed, settings};
 use crate::cli::commands::output::complaint;
-use crate::cli::config::engine::{ECHO_ANSWERS, KeyOrigin, ProviderChoice, engine};
+use crate::cli::config::engine::{
+    DefaultEngine, ECHO_ANSWERS, KeyOrigin, ProviderChoice, default_engine, engine,
+};
 use crate::cli::config::missing;
 use crate::cli::config::profile::ProfileValues;
 use crate::cli::session::ForeignArgs;
@@ -32,6 +34,8 @@ const NETWORK_VARIABLES: [&str; 9] = [
 struct Built {
     engine: Arc<dyn Engine>,
     choice: ProviderChoice,
+    /// What decides for the engine, if nothing names it.
+    default: Option<DefaultEngine>,
     settings: CallSettings,
 }
 
@@ -65,17 +69,21 @@ fn build(args: &DoctorArgs, values: &ProfileValues) -> Result<Option<Built>> {
         missing::ensure_no_profiles(&args.provider)?;
         return Ok(None);
     }
-    Ok(Some(Built { engine, choice, settings }))
+    let default = default_engine(&choice, &args.engines)?;
+    Ok(Some(Built { engine, choice, default, settings }))
 }
 
 fn of_engine(
     args: &DoctorArgs,
-    Built { engine, choice, settings }: &Built,
+    Built { engine, choice, default, settings }: &Built,
     profile: Option<&Resolved>,
     checks: &mut Vec<Check>,
 ) {
     let source = |field, option, variable| source(&args.provider, profile, field, option, variable);
-    let engine_from = source("engine", args.provider.engine.is_some(), "DUOLOGUE_ENGINE");
+    let engine_from = match default {
+        Some(default) => format!("chosen by {}", default.by),
+        None => source("engine", args.provider.engine.is_some(), "DUOLOGUE_ENGINE"),
+    };
     checks.push(Check::fine("engine", format!("{} ({engine_from})", engine.name())));
     let model_from = source("model", args.provider.model.is_some(), "DUOLOGUE_MODEL");
     if !engine.model().is_empty() {
@@ -89,6 +97,7 @@ fn of_engine(
     checks.push(Check::fine("provider", format!("{} ({url_from})", engine.provider())));
     let fault = engine.fault();
     checks.push(key(args, choice, &**engine, profile));
+    checks.extend(default.iter().flat_map(unused_keys));
     let roots = match args.provider.tls_roots {
         TlsRoots::Builtin => "built in",
         TlsRoots::System => "the system's",
@@ -127,6 +136,21 @@ fn key(
         Err(error) => return Check::wrong("key", format!("{error:#}")),
     };
     Check::fine("key", shown(origin, &chosen_by(args, choice, profile)))
+}
+
+/// Keys of other providers, of which one may be meant where nothing names the engine.
+fn unused_keys(default: &DefaultEngine) -> Vec<Check> {
+    let unused = match ProviderChoice::unused_keys(default.name) {
+        Ok(unused) => unused,
+        Err(error) => return vec![Check::wrong("key", format!("{error:#}"))],
+    };
+    let unused = unused.into_iter().filter_map(|(variable, engine)| {
+        let engine = engine.to_possible_value()?;
+        let engine = engine.get_name();
+        let found = format!("{variable} is set and not used: --engine {engine} uses it");
+        Some(Check::note("key", found))
+    });
+    unused.collect()
 }
 
 /// The origin of a key for people; `by` is what names it.
