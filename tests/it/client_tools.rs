@@ -321,6 +321,36 @@ fn a_list_that_cannot_be_used_leaves_the_last_one() {
     assert_eq!(calls[0]["payload"]["input"], r#"{"city":"Berlin"}"#);
 }
 
+/// The event repeats the whole list, and what it repeats has to have a JSON form.
+#[test]
+fn a_list_is_refused_for_a_tool_that_it_does_not_offer() {
+    let (_folder, mut server) = scripted(&[]);
+    asked(&mut server);
+    let unusable = [
+        ("mode", json!({ "name": "b", "mode": 99 })),
+        ("nameless", json!({})),
+        ("schema", json!({ "name": "b", "inputSchema": { "type": "array" } })),
+    ];
+    for (id, tool) in &unusable {
+        let tools = json!([{ "name": "a", "available": true }, tool]);
+        server.send(json!({ "requestId": id, "declareTools": { "tools": tools } }).to_string());
+        assert_eq!(server.wait_done(id), "failed", "{id}");
+    }
+    server.send(result("1", "call_1", json!({})));
+    server.send(result("2", "call_2", json!({})));
+    assert_eq!(server.wait_done("run"), "ok");
+    let backend = json!([
+        { "name": "a", "available": true },
+        { "name": "b", "mode": "TOOL_EXECUTION_MODE_BACKEND" },
+    ]);
+    server.send(json!({ "requestId": "good", "declareTools": { "tools": backend } }).to_string());
+    assert_eq!(server.wait_done("good"), "ok");
+    let frames = server.finish().frames;
+    for (id, _) in unusable {
+        assert_eq!(errors(&frames, id), ["invalid_tools"], "{id}");
+    }
+}
+
 #[test]
 fn bad_arguments_and_unknown_tools_are_results_that_the_model_reads() {
     let first = calls(&[("a", "get_time", r#"{"city"#), ("b", "get_tme", "{}")]);

@@ -182,14 +182,22 @@ impl TryFrom<FrontendToolManifestCommand> for ToolManifest {
         }
         // A client that never sets the field does not mean that no tool can be called.
         let uses_available = message.tools.iter().any(|tool| tool.available);
-        let callable = message.tools.iter().filter(|tool| tool.available || !uses_available);
-        let tools = callable.map(ClientTool::new).collect::<Result<_, _>>()?;
+        let mut tools = Vec::with_capacity(message.tools.len());
+        for declared in &message.tools {
+            let is_offered = declared.available || !uses_available;
+            // Tools that are not offered are checked, too: the list is stored and shown as it was sent.
+            let tool = ClientTool::new(declared, is_offered)?;
+            if is_offered {
+                tools.push(tool);
+            }
+        }
         Ok(Self { tools, message })
     }
 }
 
 impl ClientTool {
-    fn new(declared: &FrontendToolDescriptor) -> Result<Self, CommandFault> {
+    /// A tool that this process runs may stand in a list, but is not offered.
+    fn new(declared: &FrontendToolDescriptor, is_offered: bool) -> Result<Self, CommandFault> {
         let name = &declared.name;
         let invalid = |reason: &str| CommandFault::InvalidTools(format!("tool {name:?}: {reason}"));
         if !is_tool_name(name) {
@@ -198,6 +206,7 @@ impl ClientTool {
         let is_human = match ToolExecutionMode::try_from(declared.mode) {
             Ok(ToolExecutionMode::Unspecified | ToolExecutionMode::FrontendAuto) => false,
             Ok(ToolExecutionMode::FrontendHuman) => true,
+            Ok(ToolExecutionMode::Backend) if !is_offered => false,
             Ok(ToolExecutionMode::Backend) | Err(_) => {
                 return Err(invalid(
                     "its mode must be TOOL_EXECUTION_MODE_FRONTEND_AUTO or \

@@ -1,14 +1,19 @@
 //! Lists of tools that the client declares while a provider call is made: they are for the next call.
 
 use super::scene::{client_tools, server, server_tools};
+use crate::conversation::choices::Choices;
 use crate::conversation::event::ToolCall;
-use crate::protocol::command::{Command, Prompt, Submit};
-use crate::protocol::id::{RequestId, TaskId, ToolCallId};
+use crate::conversation::log::Restored;
+use crate::conversation::projections::Projections;
+use crate::protocol::command::{Command, Extension, Prompt, Submit};
+use crate::protocol::id::{RequestId, SessionId, TaskId, ToolCallId};
+use crate::protocol::proto::frontendtools::{FrontendToolDescriptor, FrontendToolManifestCommand};
 use crate::protocol::wire::Request;
 use crate::session::approval::{ApprovalMode, ApprovalRules};
 use crate::session::{Input, Output, Rules, Session, TaskEvent, ToolRules, Uptime};
 use crate::task::report::{CallEnd, EngineEvent};
 use crate::task::server::ServerState;
+use std::collections::BTreeSet;
 
 fn send(session: &mut Session, id: &str, command: Command) -> Vec<Output> {
     let id = RequestId::new(id).expect("not blank");
@@ -70,4 +75,31 @@ fn a_tool_of_the_client_does_not_take_the_place_of_a_servers_tool_that_was_offer
     let started =
         |output: &Output| matches!(output, Output::StartTool(_, call) if call.tool == "read");
     assert!(outputs.iter().any(started), "{outputs:?}");
+}
+
+/// An earlier version stored lists with a mode that is not known, in a tool that is not offered.
+#[test]
+fn a_stored_list_that_cannot_be_used_is_dropped() {
+    let tool = |name: &str, mode, available| FrontendToolDescriptor {
+        name: name.to_owned(),
+        mode,
+        available,
+        ..FrontendToolDescriptor::default()
+    };
+    let tools = vec![tool("a", 0, true), tool("b", 99, false)];
+    let tools = Some(FrontendToolManifestCommand { tools, revision: 1 });
+    let choices = Choices { tools, ..Choices::default() };
+    let projections = Projections { choices: choices.into(), ..Projections::default() };
+    let session = SessionId::new("s").expect("not blank");
+    let (projections, open, loss) = (projections.into(), Vec::new(), None);
+    let restored = Restored { session, projections, open, loss };
+    let extensions = BTreeSet::from([Extension::ClientTools]);
+    let mut session = Session::new(Rules { extensions, ..Rules::default() }, 1);
+    let outputs = session.handle(Uptime(0), Input::Restored(Some(restored.into())));
+    let shown = format!("{outputs:?}");
+    assert!(!shown.contains("FrontendToolManifestUpdated"), "{shown}");
+    let prompt = Prompt::new("go".to_owned()).expect("a prompt");
+    let outputs = send(&mut session, "r", Command::Submit(Submit::new(prompt)));
+    let [(_, tools)] = &offered(&outputs)[..] else { panic!("{outputs:?}") };
+    assert!(tools.is_empty(), "{tools:?}");
 }
