@@ -207,6 +207,37 @@ fn a_call_that_is_nested_too_deep_for_readers_of_protobuf_is_refused() {
     assert!(why.contains("more than 30 arrays and objects deep"), "{why}");
 }
 
+/// Such a reader gets the frames of other clients' requests, too.
+#[test]
+fn events_leave_out_what_is_nested_too_deep_for_readers_of_protobuf() {
+    let (_folder, mut server) = scripted(&[]);
+    for (id, levels, is_shown) in [("flat", 30, true), ("deep", 31, false)] {
+        let tool = json!({ "name": "get_time", "inputSchema": nested(levels) });
+        server.send(json!({ "requestId": id, "declareTools": { "tools": [tool] } }).to_string());
+        let updated = server.wait_event("FrontendToolManifestUpdated");
+        let tool = &updated.0["uiEvent"]["payload"]["tools"][0];
+        assert_eq!(
+            (&tool["name"], tool.get("inputSchema").is_some()),
+            (&json!("get_time"), is_shown)
+        );
+        assert_eq!(server.wait_done(id), "ok");
+    }
+    server.send(submit("run", "what time is it?"));
+    for call in ["call_1", "call_2"] {
+        assert_eq!(server.wait_event("FrontendToolCallRequested").payload("toolCallId"), call);
+    }
+    for (call, levels, is_shown) in [("call_1", 30, true), ("call_2", 31, false)] {
+        server.send(result(call, call, nested(levels)));
+        let received = server.wait_event("FrontendToolResultReceived");
+        assert_eq!(received.payload("toolCallId"), call);
+        assert_eq!(received.0["uiEvent"]["payload"].get("result").is_some(), is_shown, "{levels}");
+    }
+    assert_eq!(server.wait_done("run"), "ok");
+    let frames = server.finish().frames;
+    let texts: Vec<_> = results(&frames).into_iter().map(|(_, _, text)| text.to_owned()).collect();
+    assert_eq!(texts, [nested(30).to_string(), nested(31).to_string()], "the model gets all of it");
+}
+
 /// The message to the client has floats alone.
 #[test]
 fn a_call_whose_integer_the_client_would_get_rounded_is_refused() {

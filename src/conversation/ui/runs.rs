@@ -7,7 +7,7 @@ use crate::conversation::event::{
     Attachments, CallReport, Ending, FinishClass, SessionEvent, Usage,
 };
 use crate::conversation::timeline::{compacted, turn_id};
-use crate::protocol::any::{Any, Shared};
+use crate::protocol::any::{Any, Shared, Struct};
 use crate::protocol::constants::{message, role};
 use crate::protocol::id::Ordinal;
 use crate::protocol::proto::{chat, extract, provider, session};
@@ -157,7 +157,12 @@ impl Names {
 
 pub(super) fn session_event(event: SessionEvent) -> Option<Any> {
     Some(match event {
-        SessionEvent::ToolsDeclared { tools, .. } => tools.into(),
+        SessionEvent::ToolsDeclared { mut tools, .. } => {
+            for tool in &mut tools.tools {
+                tool.input_schema = tool.input_schema.take().and_then(Struct::if_sent);
+            }
+            tools.into()
+        }
         SessionEvent::ModelSwitched { model, .. } => model.into(),
         SessionEvent::ServerChanged(changed) => changed.into(),
         SessionEvent::StoreDegraded(degraded) => degraded.into(),

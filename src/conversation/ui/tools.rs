@@ -112,7 +112,7 @@ impl Names {
             message_id: self.root.clone(),
             tool_call_id: tool.id.0,
             tool_name: tool.name,
-            result,
+            result: result.and_then(Struct::if_sent),
             status: status.to_owned(),
             error,
         }

@@ -24,6 +24,18 @@ pub struct Struct {
 /// is three messages, and they accept a hundred.
 pub(crate) const SENT_LEVELS_MAX: usize = 30;
 
+impl Struct {
+    /// The object, unless it is nested deeper than other readers of protobuf accept.
+    pub(crate) fn if_sent(self) -> Option<Self> {
+        (self.levels() <= SENT_LEVELS_MAX).then_some(self)
+    }
+
+    /// The nesting of arrays and objects.
+    fn levels(&self) -> usize {
+        1 + self.fields.values().map(Value::levels).max().unwrap_or(0)
+    }
+}
+
 /// Deepest nesting of arrays and objects that is read, which is that of the JSON of a request and its envelope.
 /// Counted here: each level is up to three messages, of which prost reads a hundred, and what was taken as JSON or
 /// was stored must be read again.
@@ -216,6 +228,16 @@ impl prost::Message for ListValue {
 pub struct Value {
     /// The value; unset only in invalid bytes, and then read as `null`.
     pub kind: Option<Kind>,
+}
+
+impl Value {
+    fn levels(&self) -> usize {
+        match &self.kind {
+            Some(Kind::Struct(object)) => object.levels(),
+            Some(Kind::List(list)) => 1 + list.values.iter().map(Self::levels).max().unwrap_or(0),
+            None | Some(Kind::Null(_) | Kind::Number(_) | Kind::String(_) | Kind::Bool(_)) => 0,
+        }
+    }
 }
 
 /// The number of the field `struct_value`.
