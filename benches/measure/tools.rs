@@ -7,7 +7,9 @@ use duologue::engine::echo::Echo;
 use duologue::host::HostSettings;
 use duologue::host::memory::Conversation;
 use duologue::protocol::any::{Any, Kind, Struct, Value};
-use duologue::protocol::command::{ClientTool, ClientToolResult, Command, ToolManifest};
+use duologue::protocol::command::{
+    ClientTool, ClientToolResult, Command, ReturnedObject, ToolManifest,
+};
 use duologue::protocol::id::ToolCallId;
 use duologue::protocol::proto::rpc::rpc_line::Frame as Body;
 use std::io;
@@ -63,7 +65,7 @@ async fn run(script: &Path, calls: usize, bytes: usize) -> io::Result<f64> {
     let mut settings = HostSettings::new(echo);
     settings.rules.tools.calls_per_round_max = calls;
     let mut conversation = Conversation::start(settings);
-    let result = result(bytes);
+    let result = ReturnedObject::try_from(result(bytes))?;
     let tool = ClientTool {
         name: "tool".to_owned(),
         description: String::new(),

@@ -171,9 +171,19 @@ pub struct ClientToolResult {
     /// The tool, if the client named it.
     pub tool_name: Option<String>,
     /// The result.
-    pub result: Option<Struct>,
+    pub result: Option<ReturnedObject>,
     /// Why it failed; `None` if it succeeded.
     pub error: Option<String>,
+}
+
+/// An object that a client's tool returned, of which there is JSON: in protobuf's binary form a number may be
+/// none. Made from a [`Struct`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReturnedObject {
+    /// The object as it was sent.
+    pub(crate) message: Struct,
+    /// Its JSON, for the model.
+    pub(crate) json: String,
 }
 
 named_enum! {

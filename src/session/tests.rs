@@ -10,6 +10,7 @@ mod contract;
 mod cut_off_calls;
 mod declared_tools;
 mod edits;
+mod encodable;
 mod endless;
 mod exhaustive;
 mod file_reads;

@@ -15,7 +15,7 @@ use duologue::engine::{
 };
 use duologue::host::memory::{Conversation, FRAMES_WAITING_MAX, RequestError};
 use duologue::host::{FilePolicy, HostSettings};
-use duologue::protocol::any::Any;
+use duologue::protocol::any::{Any, Struct};
 use duologue::protocol::attachment::{Attachment, Content};
 use duologue::protocol::command::{
     ClientTool, ClientToolResult, Command, Edit, Page, Prompt, Submit, ToolManifest,
@@ -173,7 +173,7 @@ async fn an_engine_of_the_program_calls_tools_fails_and_is_stopped() {
     let result = ClientToolResult {
         call: ToolCallId("c".into()),
         tool_name: None,
-        result: Some(serde_json::from_str("{}").expect("an object")),
+        result: Some(Struct::default().try_into().expect("it has JSON")),
         error: None,
     };
     conversation.request(Command::ToolResult(result)).expect("room");

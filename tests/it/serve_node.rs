@@ -186,7 +186,11 @@ pub(crate) struct Talk {
 impl Talk {
     /// Sends a request line.
     pub(crate) fn send(&mut self, line: impl AsRef<str>) {
-        let line: RpcRequestLine = read_message(line.as_ref()).expect("a request");
+        self.send_message(read_message(line.as_ref()).expect("a request"));
+    }
+
+    /// Sends a request that may have no JSON form.
+    pub(crate) fn send_message(&mut self, line: RpcRequestLine) {
         let to = self.to.as_ref().expect("it is open");
         self.asked.push(line.request_id.clone());
         wait(to.send(ConverseRequest { message: Some(Message::Request(line)) }))

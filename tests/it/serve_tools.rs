@@ -1,14 +1,17 @@
 //! Tools of a node: when its servers start, and what becomes of calls that a client would have to answer which has left.
 
-use crate::client_tools::{calls, declare};
-use crate::frames::{Frame, snapshot, submit};
+use crate::client_tools::{calls, declare, result};
+use crate::frames::{Frame, errors, snapshot, submit};
 use crate::mcp_guarantees::approve;
 use crate::mcp_servers::{config, log, mark};
 use crate::process::{DEADLINE, eventually};
 use crate::provider::{Provider, Step, says};
 use crate::serve_node::{Node, Talk, attach, http, wait, with_provider};
 use crate::server::Folder;
+use duologue::protocol::any::{Kind, Value, read_message};
 use duologue::protocol::proto::fleet::Attach;
+use duologue::protocol::proto::rpc::RpcRequestLine;
+use duologue::protocol::proto::rpc::rpc_request_line::Request as Member;
 use rustix::process::Signal;
 use serde_json::json;
 use std::fs;
@@ -205,5 +208,35 @@ fn a_compaction_that_nobody_who_is_attached_can_decide_about_is_declined() {
     talk.send(submit("r2", &long));
     assert_eq!(talk.wait_done("r2"), "ok");
     assert_eq!(provider.requests(), 2, "there is no summary");
+    end(node);
+}
+
+/// Protobuf's binary form has numbers that JSON does not have.
+#[test]
+fn a_result_that_has_no_json_form_is_refused_and_its_call_goes_on_waiting() {
+    let call = calls(&[("c", "get_time", "{}")]);
+    let provider = Provider::start(vec![call, says("It is noon.")]);
+    let node = with_provider(&provider, &[]);
+    let mut talk = node.attach("s");
+    talk.send(declare("tools"));
+    assert_eq!(talk.wait_done("tools"), "ok");
+    talk.send(submit("r", "What time is it?"));
+    talk.wait_event("FrontendToolCallRequested");
+    for (id, number) in [("nan", f64::NAN), ("infinity", f64::INFINITY)] {
+        let line = result(id, "c", json!({}));
+        let mut line: RpcRequestLine = read_message(&line).expect("a request");
+        let Some(Member::ToolResult(it)) = &mut line.request else { panic!("no result") };
+        let fields = &mut it.result.as_mut().expect("a result").fields;
+        fields.insert("time".to_owned(), Value { kind: Some(Kind::Number(number)) });
+        talk.send_message(line);
+        assert_eq!(talk.wait_done(id), "failed");
+    }
+    talk.send(result("good", "c", json!({ "time": "12:00" })));
+    assert_eq!(talk.wait_done("r"), "ok");
+    let frames = talk.frames();
+    for id in ["nan", "infinity"] {
+        assert_eq!(errors(&frames, id), ["invalid_request_json"], "{id}");
+    }
+    assert_eq!(tool_result(&frames), r#"{"time":"12:00"}"#);
     end(node);
 }

@@ -2,8 +2,8 @@
 
 use super::{
     Approve, CLIENT_TOOLS_MAX, Cancel, ClientTool, ClientToolResult, Command, CommandFault,
-    Compact, Decision, Edit, Enable, Extension, ModelChoice, Page, Prompt, Submit, ToolManifest,
-    is_tool_name,
+    Compact, Decision, Edit, Enable, Extension, ModelChoice, Page, Prompt, ReturnedObject, Submit,
+    ToolManifest, is_tool_name,
 };
 use crate::protocol::any::Struct;
 use crate::protocol::attachment;
@@ -157,12 +157,24 @@ impl TryFrom<FrontendToolResultCommand> for ClientToolResult {
                 return Err(CommandFault::InvalidValue(reason));
             }
         };
+        let result = message.result.map(ReturnedObject::try_from).transpose();
+        let result = result
+            .map_err(|error| CommandFault::InvalidValue(format!("toolResult.result: {error}")))?;
         Ok(Self {
             call: ToolCallId(message.tool_call_id),
             tool_name: (!message.tool_name.is_empty()).then_some(message.tool_name),
-            result: message.result,
+            result,
             error,
         })
+    }
+}
+
+impl TryFrom<Struct> for ReturnedObject {
+    type Error = serde_json::Error;
+
+    fn try_from(message: Struct) -> Result<Self, serde_json::Error> {
+        let json = serde_json::to_string(&message)?;
+        Ok(Self { message, json })
     }
 }
 

@@ -5,7 +5,7 @@ use super::open::{OpenTool, ToolProgress};
 use super::{Context, Run, RunStage};
 use crate::conversation::event::{CallProgress, Event, ToolCall, ToolResult};
 use crate::protocol::attachment::CONVERSATION_BYTES_MAX;
-use crate::protocol::command::{Approve, ClientToolResult, Decision, Extension};
+use crate::protocol::command::{Approve, ClientToolResult, Decision, Extension, ReturnedObject};
 use crate::protocol::id::{TaskId, ToolCallId};
 use crate::protocol::wire::ClientError;
 use crate::session::client_error::{no_tools, too_many_rounds, unknown_tool_call};
@@ -183,9 +183,10 @@ impl Run {
         let Some(tool) = open.map(|open| open.tool.clone()) else {
             return Err(unknown_tool_call(&answer.call));
         };
-        let text = answer.result.as_ref().map(|result| {
-            serde_json::to_string(result).unwrap_or_else(|error| format!("no JSON: {error}"))
-        });
+        let (returned, text) = match answer.result {
+            Some(ReturnedObject { message, json }) => (Some(message), Some(json)),
+            None => (None, None),
+        };
         let result = match &answer.error {
             None => ToolResult::Success(text.unwrap_or_default()),
             Some(error) if error.is_empty() => {
@@ -197,7 +198,7 @@ impl Run {
         let result = context.tools.cut(result);
         let error = if result.is_error() { result.text().to_owned() } else { String::new() };
         let id = tool.id.clone();
-        let event = Event::ClientResultReceived { tool, result: answer.result, error };
+        let event = Event::ClientResultReceived { tool, result: returned, error };
         self.record(context.recorder, event);
         self.tool_result(context, &id, result);
         Ok(())
