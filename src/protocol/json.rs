@@ -25,10 +25,21 @@ pub const DEPTH_MAX: usize = 127;
 /// line.
 pub(crate) const ERROR_BYTES_MAX: usize = 240;
 
-/// Why a text was rejected, with the column in bytes where that is known.
+/// Why a text was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Error(String);
+pub enum Error {
+    /// It is not what is read: why, with the column in bytes where that is known.
+    #[error("{0}")]
+    Invalid(String),
+    /// Its values would take too much memory.
+    #[error(
+        "it holds so many small values that they would take more than {memory_mib_max} MiB of memory"
+    )]
+    TooManyValues {
+        /// Memory that the values of such a text may take, in MiB.
+        memory_mib_max: usize,
+    },
+}
 
 impl From<serde_json::Error> for Error {
     fn from(error: serde_json::Error) -> Self {
@@ -42,7 +53,7 @@ impl From<serde_json::Error> for Error {
             text.truncate(text.floor_char_boundary(ERROR_BYTES_MAX));
             text.push('…');
         }
-        Self(text)
+        Self::Invalid(text)
     }
 }
 

@@ -10,6 +10,7 @@ use crate::protocol::any::{Any, read_message};
 use crate::protocol::command::{Command, CommandFault};
 use crate::protocol::constants::done;
 use crate::protocol::id::{IdTooLong, Ordinal, RequestId, SessionId};
+use crate::protocol::json;
 use crate::protocol::proto::rpc::{
     BackendEventFrame, DoneFrame, ErrorFrame, HelloFrame, RpcLine, RpcRequestLine, SnapshotFrame,
     UiEventFrame,
@@ -55,6 +56,11 @@ pub enum RequestFault {
     InvalidJson {
         /// The parser's message.
         reason: String,
+    },
+    /// The values of the line would take too much memory.
+    TooManyValues {
+        /// Memory that the values of a line of its length may take, in MiB.
+        memory_mib_max: usize,
     },
     /// The line is longer than the limit.
     TooLong {
@@ -112,8 +118,7 @@ pub fn decode(line: &[u8], fresh: impl FnOnce() -> RequestId) -> Result<Request,
         id: None,
         fault: RequestFault::InvalidJson { reason: format!("not UTF-8: {error}") },
     })?;
-    let line: RpcRequestLine =
-        read_message(text).map_err(|error| malformed(text, error.to_string()))?;
+    let line: RpcRequestLine = read_message(text).map_err(|error| malformed(text, error))?;
     request(line, fresh)
 }
 
@@ -156,12 +161,18 @@ pub fn request(
     }
 }
 
-fn malformed(text: &str, reason: String) -> BadLine {
+fn malformed(text: &str, error: json::Error) -> BadLine {
     // Only a complete JSON object has an id: in anything else, what looks like one may be part of
     // some other text.
     let is_whole = serde_json::from_str::<IgnoredAny>(text).is_ok();
     let id = if is_whole { name_in(text.as_bytes()) } else { None };
-    BadLine { id, fault: RequestFault::InvalidJson { reason } }
+    let fault = match error {
+        json::Error::Invalid(reason) => RequestFault::InvalidJson { reason },
+        json::Error::TooManyValues { memory_mib_max } => {
+            RequestFault::TooManyValues { memory_mib_max }
+        }
+    };
+    BadLine { id, fault }
 }
 
 /// The request id at the top level of `line`, which may end anywhere and have any other error.

@@ -40,10 +40,7 @@ pub(crate) fn fits(text: &[u8]) -> Result<(), Error> {
     if is_short || estimate(text) <= bytes_max {
         return Ok(());
     }
-    let mib = bytes_max / (1024 * 1024);
-    let what =
-        format!("it holds so many small values that they would take more than {mib} MiB of memory");
-    Err(Error(what))
+    Err(Error::TooManyValues { memory_mib_max: bytes_max / (1024 * 1024) })
 }
 
 /// A list or a map that is open, and its items so far.

@@ -95,6 +95,15 @@ impl RequestFault {
                     .to_owned(),
                 reason.clone(),
             ),
+            Self::TooManyValues { memory_mib_max } => (
+                Code::InvalidRequestJson,
+                format!(
+                    "the line has more small values than are read: they would take more than \
+                     {memory_mib_max} MiB of memory, and the line was ignored; send fewer, or send \
+                     the data as a string of JSON"
+                ),
+                String::new(),
+            ),
             Self::TooLong { bytes_max } => (
                 Code::LineTooLong,
                 format!(

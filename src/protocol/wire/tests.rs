@@ -212,9 +212,22 @@ fn a_line_whose_reading_fails_keeps_its_name() {
 }
 
 #[test]
+fn a_line_with_more_small_values_than_are_read_is_not_called_malformed() {
+    let rows = r#"{"id":1,"tags":["x","y"]},"#.repeat(90_000);
+    let result = format!(r#"{{"toolCallId":"c","result":{{"rows":[{rows}{{}}]}}}}"#);
+    let line = format!(r#"{{"requestId":"a","toolResult":{result}}}"#);
+    let bad = decode(line.as_bytes(), fresh).expect_err("too many values");
+    assert_eq!(refusal(&bad), "invalid_request_json as a");
+    let message = bad.fault.client_error().message;
+    assert!(message.contains("more small values than are read"), "{message}");
+    assert!(message.contains("as a string of JSON"), "{message}");
+}
+
+#[test]
 fn a_refused_line_does_not_end_the_process() {
     for fault in [
         RequestFault::InvalidJson { reason: String::new() },
+        RequestFault::TooManyValues { memory_mib_max: 1 },
         RequestFault::TooLong { bytes_max: 1 },
         RequestFault::UnsupportedVersion(2),
         RequestFault::UnknownRequest,
