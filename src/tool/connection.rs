@@ -268,13 +268,11 @@ impl Link {
         let reason = self.ended.borrow().clone();
         let lost = |why: &str| format!("{why}; {UNKNOWN_EFFECT}");
         match (reason, error) {
+            (_, ServiceError::TransportSend(error)) if is_refused(error) => causes(&*error.error),
             (Some(reason), _) => lost(&format!("the server ended before it answered: {reason}")),
             (None, ServiceError::TransportClosed) => lost("the connection was closed"),
             (None, ServiceError::TransportSend(error)) if is_unread(error) => {
                 "the server has closed its standard input, so the call did not reach it".to_owned()
-            }
-            (None, ServiceError::TransportSend(error)) if is_refused(error) => {
-                causes(&*error.error)
             }
             (None, ServiceError::TransportSend(error)) => lost(&causes(&*error.error)),
             (None, error) => error.to_string(),
@@ -329,7 +327,7 @@ fn not_opened(error: &ClientInitializeError) -> NotReady {
             let why = causes(&*error.error);
             return match error.error.downcast_ref::<HttpFault>() {
                 Some(HttpFault::Unreached(_) | HttpFault::Lost(_)) => NotReady::Unreached(why),
-                Some(HttpFault::Refused(_) | HttpFault::SessionEnded) => NotReady::Refused(why),
+                Some(HttpFault::Refused(_) | HttpFault::SessionEnded(_)) => NotReady::Refused(why),
                 None => NotReady::Closed(why),
             };
         }
@@ -359,7 +357,10 @@ fn is_unread(error: &DynamicTransportError) -> bool {
 /// Whether a server over HTTP has not acted upon the message.
 fn is_refused(error: &DynamicTransportError) -> bool {
     let fault = error.error.downcast_ref::<HttpFault>();
-    matches!(fault, Some(HttpFault::Refused(_) | HttpFault::Unreached(_)))
+    matches!(
+        fault,
+        Some(HttpFault::Refused(_) | HttpFault::Unreached(_) | HttpFault::SessionEnded(_))
+    )
 }
 
 /// An error with its causes, each once.

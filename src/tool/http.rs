@@ -61,7 +61,7 @@ impl HttpTransport {
         let client = http::redirected_client(url, CONNECT_TIMEOUT, roots.clone(), redirects);
         let client = client.map_err(|why| why.to_string())?;
         let tokens = login::tokens(url, login, without_redirects(url, roots)?).await?;
-        let access = Access::new(url, headers.keys().map(String::as_str));
+        let access = Access::new(url, headers.keys().map(String::as_str), closed.clone());
         let headers = headers.iter().map(|(name, value)| header(name, value));
         let mut retry = ExponentialBackoff::default();
         retry.max_times = usize::try_from(RECONNECTS_MAX).ok();
@@ -118,19 +118,9 @@ impl Transport<RoleClient> for HttpTransport {
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), HttpFault>> + Send + 'static {
         let sent = self.inner.send(item);
-        let (closed, access) = (self.closed.clone(), Arc::clone(&self.access));
+        let access = Arc::clone(&self.access);
         let is_first = std::mem::take(&mut self.is_new);
-        async move {
-            let fault = match sent.await {
-                Ok(()) => return Ok(()),
-                Err(error) => access.fault(&error, is_first),
-            };
-            if let HttpFault::SessionEnded = fault {
-                // The server is started again, with a new session and a new list of its tools.
-                closed.send_replace(Some(Closing::Fault(fault.to_string())));
-            }
-            Err(fault)
-        }
+        async move { sent.await.map_err(|error| access.fault(&error, is_first)) }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {

@@ -301,7 +301,8 @@ async fn a_call_whose_session_is_unknown_is_not_sent_again() {
     let mut servers = servers(&server.url("/mcp"));
     assert_eq!(first_state(&mut servers).await.0, ServerState::Ready);
     let ToolResult::Error(lost) = call(&servers, "lost").await else { panic!("a success") };
-    assert!(lost.contains("404") && lost.contains("may or may not have been done"), "{lost}");
+    assert!(lost.contains("404") && lost.contains("nothing was done"), "{lost}");
+    assert!(!lost.contains("may or may not"), "{lost}");
     // The server is connected to anew, and the next call has that session.
     while first_state(&mut servers).await.0 != ServerState::Ready {}
     assert!(matches!(call(&servers, "search").await, ToolResult::Success(_)));
@@ -335,7 +336,8 @@ async fn a_server_that_says_that_it_has_no_such_session_is_connected_to_anew() {
     let mut servers = servers(&server.url("/mcp"));
     assert_eq!(first_state(&mut servers).await.0, ServerState::Ready);
     let ToolResult::Error(lost) = call(&servers, "gone").await else { panic!("a success") };
-    assert!(lost.contains("no longer knows the session"), "{lost}");
+    assert!(lost.contains("no longer knows the session, and nothing was done"), "{lost}");
+    assert!(!lost.contains("may or may not"), "{lost}");
     while first_state(&mut servers).await.0 != ServerState::Ready {}
     assert!(matches!(call(&servers, "search").await, ToolResult::Success(_)));
     assert_eq!((server.count("initialize"), server.count("tools/call")), (2, 2));

@@ -1,6 +1,6 @@
 //! Why a message to a server over HTTP has no answer, for people, and whether the server may have acted upon it.
 
-use crate::tool::connection::causes;
+use crate::tool::connection::{Closed, Closing, causes};
 use crate::tool::login;
 use reqwest::Url;
 use reqwest::header::AUTHORIZATION;
@@ -24,14 +24,16 @@ const UNFINISHED_STATUSES: [&str; 2] = ["HTTP 408", "HTTP 499"];
 /// The one status from 400 to 499 that the SDK returns as a number.
 const TOO_MANY_REQUESTS: u16 = 429;
 
+/// Why a connection is closed whose session is unknown to the server.
+const SESSION_ENDED: &str =
+    "it answered with status 404, or with an error that says so: it no longer knows the session";
+
 /// Why a message has no answer.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::tool) enum HttpFault {
-    /// The session is unknown to the server, as after a restart of its own.
-    #[error(
-        "it answered with status 404, or with an error that says so: it no longer knows the session"
-    )]
-    SessionEnded,
+    /// The session is unknown to the server, as after a restart of its own, so that it has not acted upon the message.
+    #[error("{}, and nothing was done", SESSION_ENDED)]
+    SessionEnded(ClosesConnection),
     /// The message was not sent, as the server can't be reached.
     #[error("{0}")]
     Unreached(String),
@@ -43,17 +45,34 @@ pub(in crate::tool) enum HttpFault {
     Lost(String),
 }
 
+/// Closes the connection when the fault is dropped: the call has its own fault by then, and not that the connection
+/// was closed. The server is connected to anew, with a new session and a new list of its tools.
+#[derive(Debug)]
+pub(in crate::tool) struct ClosesConnection(Closed);
+
+impl Drop for ClosesConnection {
+    fn drop(&mut self) {
+        self.0.send_replace(Some(Closing::Fault(SESSION_ENDED.to_owned())));
+    }
+}
+
 /// How a server is reached, as far as people are told.
 pub(super) struct Access {
     url: String,
+    closed: Closed,
     /// The configuration has an `Authorization`, in the place of a login.
     has_own_header: bool,
 }
 
 impl Access {
-    pub(super) fn new<'n>(url: &Url, mut headers: impl Iterator<Item = &'n str>) -> Self {
+    /// `closed` is set when the server no longer knows the session.
+    pub(super) fn new<'n>(
+        url: &Url,
+        mut headers: impl Iterator<Item = &'n str>,
+        closed: Closed,
+    ) -> Self {
         let has_own_header = headers.any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str()));
-        Self { url: shown(url), has_own_header }
+        Self { url: shown(url), closed, has_own_header }
     }
 
     /// What `error` means. `is_first`: of the first message to the server.
@@ -64,7 +83,9 @@ impl Access {
         is_first: bool,
     ) -> HttpFault {
         match error {
-            StreamableHttpError::SessionExpired => HttpFault::SessionEnded,
+            StreamableHttpError::SessionExpired => {
+                HttpFault::SessionEnded(ClosesConnection(self.closed.clone()))
+            }
             StreamableHttpError::Client(error) => unanswered(error),
             StreamableHttpError::AuthRequired(error) => {
                 HttpFault::Refused(format!("{} ({error})", self.login_required()))
@@ -156,7 +177,7 @@ mod tests {
     #[test]
     fn a_message_that_is_rejected_was_not_acted_upon() {
         let url = Url::parse("http://127.0.0.1/mcp").expect("a URL");
-        let access = Access::new(&url, std::iter::empty());
+        let access = Access::new(&url, std::iter::empty(), Closed::new(None));
         let answered = |what: &str| {
             StreamableHttpError::UnexpectedServerResponse(format!("HTTP {what}: no").into())
         };
