@@ -15,6 +15,58 @@ const ENCODED: &AsciiSet =
 /// Options that are passwords.
 const PASSWORDS: [&str; 2] = ["password", "sslpassword"];
 
+/// Names of libpq's options (PostgreSQL's manual, "Parameter Key Words"), also of those that are not supported.
+const KEYS: [&str; 48] = [
+    "application_name",
+    "channel_binding",
+    "client_encoding",
+    "connect_timeout",
+    "dbname",
+    "fallback_application_name",
+    "gssdelegation",
+    "gssencmode",
+    "gsslib",
+    "host",
+    "hostaddr",
+    "keepalives",
+    "keepalives_count",
+    "keepalives_idle",
+    "keepalives_interval",
+    "krbsrvname",
+    "load_balance_hosts",
+    "max_protocol_version",
+    "min_protocol_version",
+    "options",
+    "passfile",
+    "password",
+    "port",
+    "replication",
+    "require_auth",
+    "requirepeer",
+    "requiressl",
+    "scram_client_key",
+    "scram_server_key",
+    "service",
+    "servicefile",
+    "ssl_max_protocol_version",
+    "ssl_min_protocol_version",
+    "sslcert",
+    "sslcertmode",
+    "sslcompression",
+    "sslcrl",
+    "sslcrldir",
+    "sslkey",
+    "sslkeylogfile",
+    "sslmode",
+    "sslnegotiation",
+    "sslpassword",
+    "sslrootcert",
+    "sslsni",
+    "target_session_attrs",
+    "tcp_user_timeout",
+    "user",
+];
+
 /// Beginnings of addresses in the form of a URL.
 pub(super) const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
@@ -118,8 +170,20 @@ impl fmt::Display for Dsn {
 
 pub(super) fn malformed() -> String {
     "it is no address of PostgreSQL; write postgres://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for @, \
-     %2F for / and %3A for : in a name or password"
+     %2F for /, %3A for : and %3F for ? in a name or password"
         .to_owned()
+}
+
+/// The name of an option.
+///
+/// # Errors
+/// If libpq has none of it: then it may be a part of a password that was not encoded or quoted, and is not shown.
+fn known_key(name: &str) -> Result<String, String> {
+    KEYS.iter().find(|known| **known == name).map(|known| (*known).to_owned()).ok_or_else(|| {
+        "it has an option that libpq does not know, which is not shown, as it may be a part of a password; \
+         write %3F for ? and %26 for & in a URL, and put a value with spaces into single quotes"
+            .to_owned()
+    })
 }
 
 /// For a person who has named a file.
@@ -138,6 +202,12 @@ fn after_scheme(text: &str) -> Option<&str> {
 /// The options in a URL, without its scheme.
 fn of_url(rest: &str) -> Result<Options, String> {
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    // Where the end of the user is behind one of these, it is in a password, of which nothing may be taken for a name
+    // that is shown.
+    let is_cut = rest.split_once('/').map_or(query, |(_, database)| database).contains('@');
+    if is_cut {
+        return Err(malformed());
+    }
     let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
     let (user, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (user, password) = user.split_once(':').unwrap_or((user, ""));
@@ -163,9 +233,9 @@ fn of_url(rest: &str) -> Result<Options, String> {
         options.push(("port".to_owned(), ports.join(",")));
     }
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (key, value) = pair.split_once('=').ok_or_else(malformed)?;
+        let (name, value) = pair.split_once('=').ok_or_else(malformed)?;
         // A later one counts, as in libpq.
-        let key = decoded(key)?;
+        let key = known_key(&decoded(name)?)?;
         take(&mut options, &key);
         options.push((key, decoded(value)?));
     }
@@ -184,7 +254,8 @@ fn of_words(text: &str) -> Result<Options, String> {
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         let no_option = || format!("{}; {FILES}", malformed());
-        let (key, after) = rest.split_once('=').ok_or_else(no_option)?;
+        let (name, after) = rest.split_once('=').ok_or_else(no_option)?;
+        let key = known_key(name.trim())?;
         let after = after.trim_start();
         let (quote, mut chars) = match after.strip_prefix('\'') {
             Some(quoted) => (true, quoted.chars()),
@@ -201,8 +272,8 @@ fn of_words(text: &str) -> Result<Options, String> {
                 None => break,
             }
         }
-        take(&mut options, key.trim());
-        options.push((key.trim().to_owned(), value));
+        take(&mut options, &key);
+        options.push((key, value));
         rest = chars.as_str().trim_start();
     }
     Ok(options)
@@ -223,4 +294,36 @@ pub(super) fn get<'a>(options: &'a [(String, String)], key: &str) -> Option<&'a 
 pub(super) fn take(options: &mut Options, key: &str) -> Option<String> {
     let at = options.iter().position(|(name, _)| name == key)?;
     Some(options.remove(at).1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_part_of_a_password_is_taken_for_a_name_that_is_shown() {
+        for text in [
+            "postgres://ada:7/kTzS3cret@127.0.0.1:54991/chat",
+            "postgres://ada:12?S3cret=rd@h/chat",
+            "postgres://ada:12?S3cret@h/chat",
+            "postgres://ada:12/x?S3cret=rd@h/chat",
+            "postgres://h/chat?user=ada&s3cret=1",
+            "host=h password=two S3cret dbname=x",
+            "host=h password=two s3cret=1",
+        ] {
+            let dsn = Dsn::new(text).expect("a text");
+            let why = dsn.address(&|_| None).expect_err(text);
+            let shown = format!("{why} {dsn} {dsn:?} {:?}", dsn.without_password());
+            assert!(!shown.to_lowercase().contains("s3cret"), "{shown}");
+        }
+        // An option that is known and not supported is named.
+        for text in ["postgres://h/chat?sslcrl=/c", "host=h sslcrl = /c"] {
+            let why = Dsn::new(text).expect("a text").address(&|_| None).expect_err(text);
+            assert!(why.contains("`sslcrl`"), "{why}");
+        }
+        // As in libpq, what follows the name of the database has no user.
+        let dsn = Dsn::new("postgres://h/chat?user=ada@site").expect("a text");
+        let address = dsn.address(&|_| None).expect("an address");
+        assert_eq!(address.config.get_user(), Some("ada@site"));
+    }
 }
