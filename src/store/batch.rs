@@ -11,7 +11,7 @@ use prost::Message;
 use std::collections::BTreeSet;
 
 /// Characters of a session's title: the beginning of its first prompt.
-const TITLE_CHARS_MAX: usize = 80;
+pub(super) const TITLE_CHARS_MAX: usize = 80;
 
 /// Characters of the prompt that a title is made of: files are named with addresses that no title has.
 const TITLE_LINE_CHARS_MAX: usize = 4096;

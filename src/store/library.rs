@@ -1,6 +1,7 @@
 //! All sessions of a store, for people: what there is, what was said, and how it is deleted. Nothing
 //! here writes, except what deletes. What is done in one store is for its kind to do.
 
+use super::batch::TITLE_CHARS_MAX;
 use super::database::ask;
 use super::error::StoreError;
 use super::inspection::{Inspected, inspect};
@@ -122,7 +123,7 @@ pub(crate) enum Deleted {
     Missing,
 }
 
-/// The sessions whose ids, or else whose titles, begin alike.
+/// The sessions of one title, or whose ids, or else whose titles, begin alike.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Alike {
     pub(crate) ids: Vec<String>,
@@ -311,8 +312,8 @@ impl Library {
         Ok(Listing { sessions: found.into_iter().filter_map(shown).collect(), losses: Vec::new() })
     }
 
-    /// The sessions whose ids begin with `typed`, which may leave out the word that begins every generated
-    /// id; if there is none, those whose title it is, or else the beginning of their titles.
+    /// The sessions whose title is `typed`, as far as titles are stored, where no id is; if there is none, those whose
+    /// ids begin with it, which may leave out the word that begins every generated id, or else their titles.
     ///
     /// # Errors
     /// If a store can't be read at all, for a person.
@@ -326,8 +327,10 @@ impl Library {
             let generated = it.id.strip_prefix(GENERATED_PREFIX);
             it.id.starts_with(typed) || generated.is_some_and(|rest| rest.starts_with(typed))
         };
-        let ways: [&dyn Fn(&Summary) -> bool; 3] =
-            [&by_id, &|it| it.title == typed, &|it| it.title.starts_with(typed)];
+        let title: String = typed.chars().take(TITLE_CHARS_MAX).collect();
+        let by_title = |it: &Summary| it.title.starts_with(&title);
+        let ways: [&dyn Fn(&Summary) -> bool; 4] =
+            [&|it| it.id == typed, &|it| it.title == title, &by_id, &by_title];
         let found = ways.into_iter().map(|is_it| sessions.iter().filter(|it| is_it(it)));
         let found = found.map(|found| found.map(|it| it.id.clone()).collect::<Vec<_>>());
         let ids = found.into_iter().find(|ids| !ids.is_empty()).unwrap_or_default();

@@ -357,6 +357,33 @@ fn a_title_names_a_session_if_no_other_has_it() {
     assert!(deleted.status == 1 && deleted.stderr.contains("a2"), "{deleted:?}");
 }
 
+/// A title that was typed as a whole is meant, whatever ids begin so.
+#[test]
+fn a_whole_title_goes_before_the_beginning_of_an_id() {
+    let folder = Folder::new();
+    ask(&folder, "planning", "apples");
+    ask(&folder, "zz", "pears");
+    assert_eq!(sessions(&folder, &["rename", "zz", "plan"]).status, 0);
+    let shown = sessions(&folder, &["show", "plan"]);
+    assert!(shown.stdout.starts_with("user: pears\n"), "{shown:?}");
+    let shown = sessions(&folder, &["show", "plann"]);
+    assert!(shown.stdout.starts_with("user: apples\n"), "{shown:?}");
+    let place = folder.name("store");
+    let words = ["exec", "next", "--engine", "echo", "--store", &place];
+    let resumed = run(&folder, &[&words[..], &["--resume", "--session-id", "plan"]].concat());
+    assert!(resumed.status == 0 && resumed.stdout.contains("pears"), "{resumed:?}");
+    assert_eq!(sessions(&folder, &["rename", "plan", "other"]).status, 0);
+    let (listed, _) = envelope(&folder, &["list"]);
+    let title = |at: usize| (&listed["data"][at]["id"], &listed["data"][at]["title"]);
+    assert_eq!(title(0), (&json!("zz"), &json!("other")));
+    assert_eq!(title(1), (&json!("planning"), &json!("apples")));
+    // Of a long title only its beginning is kept.
+    let long = "a title that is long ".repeat(9);
+    assert_eq!(sessions(&folder, &["rename", "zz", &long]).status, 0);
+    let shown = sessions(&folder, &["show", &long]);
+    assert!(shown.status == 0 && shown.stdout.starts_with("user: pears\n"), "{shown:?}");
+}
+
 #[test]
 fn a_run_that_was_cut_off_is_shown_as_stopped_and_stays_as_it_is() {
     let folder = Folder::new();
