@@ -10,7 +10,7 @@ use crate::protocol::proto::rpc::SnapshotEntity;
 /// Where the words of a search were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hit {
-    /// Number of the turn; 0 for earlier messages.
+    /// Number of the turn among those that are there, as a copy of the first turns counts them; 0 for earlier messages.
     pub(crate) turn: u32,
     /// The role, or the name of the tool.
     pub(crate) by: String,
@@ -24,7 +24,10 @@ pub(super) struct Search {
     session: SessionId,
     phrases: Phrases,
     max: usize,
+    /// With the numbers that turns have in the log, which are never used again.
     hits: Vec<Hit>,
+    /// The numbers of the turns that are there, in their order.
+    turns: Vec<u32>,
     /// What people see of the rows since the last end of a turn.
     open: Timeline,
 }
@@ -33,7 +36,8 @@ impl Search {
     /// For at most `max` hits in the session.
     pub(super) fn new(session: &SessionId, phrases: &Phrases, max: usize) -> Self {
         let (session, phrases) = (session.clone(), phrases.clone());
-        Self { session, phrases, max, hits: Vec::new(), open: Timeline::default() }
+        let (hits, turns, open) = Default::default();
+        Self { session, phrases, max, hits, turns, open }
     }
 
     /// Searches the earlier messages.
@@ -44,8 +48,12 @@ impl Search {
     /// Searches the events of a row.
     pub(super) fn row(&mut self, events: &[Recorded], ends_turn: bool) {
         for recorded in events {
+            let number = recorded.scope.turn;
             if let Event::TurnDropped { .. } = recorded.event {
-                self.hits.retain(|hit| hit.turn < recorded.scope.turn);
+                self.hits.retain(|hit| hit.turn < number);
+                self.turns.retain(|turn| *turn < number);
+            } else if let Event::PromptAccepted { .. } | Event::TurnImported(_) = recorded.event {
+                self.turns.push(number);
             }
             self.open.apply(recorded);
         }
@@ -57,6 +65,11 @@ impl Search {
     /// The hits, oldest first.
     pub(super) fn finish(mut self) -> Vec<Hit> {
         self.flush();
+        for hit in &mut self.hits {
+            if let Ok(before) = self.turns.binary_search(&hit.turn) {
+                hit.turn = u32::try_from(before + 1).unwrap_or(u32::MAX);
+            }
+        }
         self.hits
     }
 

@@ -517,6 +517,26 @@ fn turns_that_were_dropped_are_not_counted_in_copies() {
     assert!(shown.contains("user: one") && !shown.contains("two"), "{shown}");
 }
 
+#[test]
+fn the_number_of_a_turn_that_is_found_is_the_one_that_is_copied() {
+    let folder = Folder::new();
+    let mut server = stored(&folder, &["--extensions", "edit"]).start();
+    assert_eq!(server.turn("r1", "alpha"), "ok");
+    assert_eq!(server.turn("r2", "beta"), "ok");
+    server.send(json!({ "requestId": "e", "edit": { "regenerate": {} } }).to_string());
+    assert_eq!(server.wait_done("e"), "ok");
+    assert_eq!(server.turn("r3", "gamma"), "ok");
+    server.finish();
+    let found = sessions(&folder, &["search", "beta"]).stdout;
+    assert!(found.starts_with("s  turn 2  user: beta\n"), "{found}");
+    let found = sessions(&folder, &["search", "gamma", "--output", "json"]).stdout;
+    let found: Value = serde_json::from_str(&found).expect("JSON");
+    assert_eq!(found["data"][0]["turn"], 3, "{found}");
+    assert_eq!(sessions(&folder, &["fork", "s", "--turns", "2", "--as", "t"]).status, 0);
+    let shown = sessions(&folder, &["show", "t"]).stdout;
+    assert!(shown.contains("user: beta") && !shown.contains("gamma"), "{shown}");
+}
+
 /// Its conversation, its model and its folder stay as they are.
 #[test]
 fn a_session_is_renamed_and_goes_on() {
