@@ -90,7 +90,9 @@ pub use io::{
 };
 pub(crate) use io::{Output, Warning};
 pub use recorder::FULL_SNAPSHOT_ENTITIES_MAX;
-pub(crate) use resume::{MODEL_CHANGED, PROVIDER_CHANGED, PROVIDER_UNRECORDED, as_if_ended};
+pub(crate) use resume::{
+    MODEL_CHANGED, PROVIDER_CHANGED, PROVIDER_UNRECORDED, as_if_ended, ends_of_cut_off,
+};
 pub(crate) use run::BLANK_ANSWER;
 #[cfg(feature = "serve")]
 pub(crate) use run::Question;

@@ -65,6 +65,13 @@ struct Group {
     entities: Vec<SnapshotEntity>,
 }
 
+/// The events of the turn at the end of a log that has no end; `None` if the last turn has one.
+pub(crate) fn open_turn(events: &[Recorded]) -> Option<&[Recorded]> {
+    let is_prompt = |it: &Recorded| matches!(it.event, Event::PromptAccepted { .. });
+    let open = &events[events.iter().rposition(is_prompt)?..];
+    (!open.iter().any(|it| it.event.ends_turn())).then_some(open)
+}
+
 impl CopiedTurns {
     /// The conversation in a log. Turns that have no end, or were dropped, are not copied, nor is what
     /// happened outside of them.

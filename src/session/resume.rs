@@ -3,11 +3,11 @@
 use super::client_error::{store_closed, store_failed};
 use super::recorder::Recorder;
 use super::run::{Outcome, Run, Stop};
-use super::{Output, Session, SessionMode, Warning};
+use super::{LogRules, Output, Session, SessionMode, Warning};
 use super::{Rules, Uptime};
 use crate::conversation::choices::{Choices, ChosenModel, Origin};
 use crate::conversation::event::{Recorded, SessionEvent};
-use crate::conversation::log::{CUT_OFF, Loss, Restored, StoreFailure};
+use crate::conversation::log::{CUT_OFF, Loss, Record, Restored, SessionStart, StoreFailure};
 use crate::conversation::projections::Projections;
 use crate::conversation::timeline::Span;
 #[cfg(test)]
@@ -299,6 +299,35 @@ pub(crate) fn as_if_ended(restored: Restored) -> Projections {
     recorder.restore(session, *projections);
     recorder.end_cut_off(&open, ids.request());
     recorder.projections
+}
+
+/// The events that end the turn `open` of the log `events`, as they do when the session is resumed.
+pub(crate) fn ends_of_cut_off(
+    start: &SessionStart,
+    events: &[Recorded],
+    open: &[Recorded],
+) -> Vec<Recorded> {
+    let mut projections = Projections::of_start(start);
+    events.iter().for_each(|recorded| projections.apply(recorded, true));
+    let rules =
+        Rules { log: LogRules { is_stored: true, ..LogRules::default() }, ..Rules::default() };
+    let mut ids = Ids::new(0);
+    let mut recorder = Recorder::new(start.session.clone(), &rules, &mut ids);
+    recorder.restore(start.session.clone(), projections);
+    recorder.end_cut_off(open, ids.request());
+    let event = |output| match output {
+        Output::Persist(Record::Event(recorded)) => Some(recorded),
+        Output::Persist(Record::Start(_))
+        | Output::Frame(_)
+        | Output::StartCall(..)
+        | Output::StartTool(..)
+        | Output::ReadFiles(..)
+        | Output::CancelTask(_)
+        | Output::Warning(_)
+        | Output::Exit(_)
+        | Output::Abort(_) => None,
+    };
+    recorder.take_outputs().into_iter().filter_map(event).collect()
 }
 
 /// A loss, with what a person can do about one because of which nothing more is stored.

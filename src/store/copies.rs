@@ -6,13 +6,16 @@ use super::library::Library;
 use super::place::{StorePlace, StoreSettings};
 use super::reading::{Known, Sink};
 use super::session_store::SessionStore;
-use crate::conversation::copy::CopiedTurns;
+use crate::conversation::copy::{CopiedTurns, open_turn};
 use crate::protocol::id::{Ids, SessionId};
+use crate::session::ends_of_cut_off;
 
 /// The turns of a session that have ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) copy: CopiedTurns,
+    /// A turn after them has not ended, and is not among them.
+    pub(crate) goes_on: bool,
     /// What could not be read, for people.
     pub(crate) loss: Option<String>,
 }
@@ -30,21 +33,37 @@ pub(crate) enum NotAdded {
 
 impl Library {
     /// The turns of a session that have ended; `None` if there is no such session. Its process may go on
-    /// meanwhile.
+    /// meanwhile. A turn that no process goes on with was cut off, and ends as it does when the session is resumed.
     ///
     /// # Errors
     /// If the store can't be read, for a person.
     pub(crate) fn ended_turns(&self, session: &SessionId) -> Result<Option<Ended>, String> {
+        let found = self.turns(session, false)?;
+        if !found.as_ref().is_some_and(|found| found.goes_on) {
+            return Ok(found);
+        }
+        // Read again: until here another process may have gone on with it.
+        self.while_claimed(session, || self.turns(session, true)).unwrap_or(Ok(found))
+    }
+
+    /// The turns of a session; `is_cut_off`: a turn without an end is ended.
+    fn turns(&self, session: &SessionId, is_cut_off: bool) -> Result<Option<Ended>, String> {
         let all = || Sink::Events(Known::default(), Vec::new());
         let reading = self.read(session, all).map_err(|error| error.to_string())?;
         if !reading.is_there() && reading.loss.is_none() {
             return Ok(None);
         }
         let loss = reading.loss.map(|loss| loss.reason);
-        let (Some(start), Sink::Events(_, events)) = (reading.start, reading.sink) else {
-            return Ok(Some(Ended { copy: CopiedTurns::default(), loss }));
+        let (Some(start), Sink::Events(_, mut events)) = (reading.start, reading.sink) else {
+            return Ok(Some(Ended { copy: CopiedTurns::default(), goes_on: false, loss }));
         };
-        Ok(Some(Ended { copy: CopiedTurns::of_log(start, events), loss }))
+        let mut goes_on = false;
+        if let Some(open) = open_turn(&events) {
+            goes_on = !is_cut_off;
+            let ends = if is_cut_off { ends_of_cut_off(&start, &events, open) } else { Vec::new() };
+            events.extend(ends);
+        }
+        Ok(Some(Ended { copy: CopiedTurns::of_log(start, events), goes_on, loss }))
     }
 }
 

@@ -10,7 +10,7 @@ use super::postgres::OwnProcess;
 use super::reading::{Reading, Sink};
 use super::search::{Hit, Search};
 use super::words::Phrases;
-use super::{Store, sessions, words};
+use super::{Claim, Store, sessions, words};
 use crate::conversation::summaries::Summaries;
 use crate::conversation::timeline::Span;
 use crate::conversation::transcript::Turn;
@@ -459,14 +459,22 @@ impl Library {
         deleted
     }
 
-    /// Deletes a session from the stores that have it, which are added to `open`.
-    fn delete_claimed(
+    /// Calls `read` while no other process can write a session; `None` if one holds it, or a store can't be opened.
+    pub(super) fn while_claimed<T>(
         &self,
         session: &SessionId,
-        open: &mut Vec<Store>,
-    ) -> Result<Deleted, StoreError> {
+        read: impl FnOnce() -> T,
+    ) -> Option<T> {
+        let mut open = Vec::new();
+        let claims = self.claim(&self.stored(session), &mut open);
+        let found = claims.ok().map(|_claims| read());
+        open.iter_mut().for_each(Store::leave);
+        found
+    }
+
+    /// Claims a session in the stores that have it, which are added to `open`.
+    fn claim(&self, session: &SessionId, open: &mut Vec<Store>) -> Result<Vec<Claim>, StoreError> {
         let mut claims = Vec::new();
-        // All of them are locked before one is changed.
         for place in &self.places {
             let process = OwnProcess::default();
             let mut store = match Store::open(place, false, &process, FailPoint::default()) {
@@ -479,6 +487,17 @@ impl Library {
                 claims.push(claim?);
             }
         }
+        Ok(claims)
+    }
+
+    /// Deletes a session from the stores that have it, which are added to `open`.
+    fn delete_claimed(
+        &self,
+        session: &SessionId,
+        open: &mut Vec<Store>,
+    ) -> Result<Deleted, StoreError> {
+        // All of them are locked before one is changed.
+        let claims = self.claim(session, open)?;
         let mut deleted = if open.is_empty() { Deleted::Missing } else { Deleted::Whole };
         for (store, claim) in open.iter_mut().zip(&claims) {
             if !store.delete(session, claim)? {

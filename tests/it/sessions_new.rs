@@ -87,11 +87,34 @@ fn a_session_whose_process_lives_is_forked_up_to_its_last_ended_turn() {
     server.wait_event("ChatTextPatch");
     let forked = sessions(&folder, &["fork", "s", "--as", "t"]);
     assert_eq!(forked.status, 0, "{forked:?}");
+    assert!(forked.stderr.contains("turn 2 has not ended and was not copied"), "{forked:?}");
+    let warned = sessions(&folder, &["fork", "s", "--output", "json"]).stdout;
+    assert!(warned.contains("turn_goes_on"), "{warned}");
+    let first = sessions(&folder, &["fork", "s", "--turns", "1"]);
+    assert_eq!((first.status, &*first.stderr), (0, ""), "{first:?}");
     assert_eq!(entities(&folder, "store", "t").as_array().map(Vec::len), Some(2));
     let none = sessions(&folder, &["fork", "s", "--turns", "2"]);
     assert_eq!((none.status, &*none.stdout), (1, ""), "{none:?}");
     assert!(none.stderr.contains("no turn 2") && none.stderr.contains("last one is 1"), "{none:?}");
     kill(server);
+}
+
+#[test]
+fn a_turn_that_a_crash_cut_off_is_stopped_in_the_copy() {
+    let folder = Folder::new();
+    let mut server = stored(&folder, &["--echo-delay-ms", "20"]).start();
+    assert_eq!(server.turn("r1", "one"), "ok");
+    server.send(crate::frames::submit("r2", &"word ".repeat(10_000)));
+    server.wait_event("ChatTextPatch");
+    kill(server);
+    let before = entities(&folder, "store", "s");
+    let forked = sessions(&folder, &["fork", "s", "--as", "t"]);
+    assert_eq!((forked.status, &*forked.stderr), (0, ""), "{forked:?}");
+    assert_eq!(entities(&folder, "store", "t"), of_session(&before, "t"));
+    assert_eq!(entities(&folder, "store", "s"), before, "the other one is as it was");
+    let shown = sessions(&folder, &["show", "t"]).stdout;
+    assert!(shown.contains("user: word ") && shown.contains("[stopped"), "{shown}");
+    assert!(go_on(&folder, "store", "t", "and now?").contains("Turn 3"));
 }
 
 #[test]
