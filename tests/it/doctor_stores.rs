@@ -248,6 +248,39 @@ fn a_schema_that_is_there_needs_no_right_to_make_one() {
     assert!(stored.starts_with("ok     ") && stored.contains("1 session"), "{stored}");
 }
 
+/// Another user has made the tables.
+#[test]
+fn each_right_that_a_conversation_needs_is_missed() {
+    needs!(Postgres);
+    let (database, folder) = (Database::new(), Folder::new());
+    let mut server = database.stored(&[]).start();
+    assert_eq!(server.turn("r1", "one"), "ok");
+    server.finish();
+    let user = format!("user_of_{}", database.name);
+    database.query(&format!(
+        "CREATE ROLE {user} LOGIN PASSWORD '{PASSWORD}'; GRANT USAGE ON SCHEMA duologue TO {user}"
+    ));
+    let dsn = database.bare_dsn().replace(USER, &user);
+    let granted = |right: &str| {
+        database.query(&format!("GRANT {right} IN SCHEMA duologue TO {user}"));
+        line_of(&folder, &dsn, &[])
+    };
+    for right in ["SELECT", "INSERT", "UPDATE"] {
+        let shown = granted(&format!("{right} ON ALL TABLES"));
+        let needed = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA duologue";
+        assert!(shown.starts_with("wrong  ") && shown.contains(needed), "{right}: {shown}");
+    }
+    let shown = granted("DELETE ON ALL TABLES");
+    let needed = "GRANT USAGE ON ALL SEQUENCES IN SCHEMA duologue";
+    assert!(shown.starts_with("wrong  ") && shown.contains(needed), "{shown}");
+    let shown = granted("USAGE ON ALL SEQUENCES");
+    assert!(shown.starts_with("ok     ") && shown.contains("1 session"), "{shown}");
+    let launch = echo(&["--store", &dsn, "--session-id", "t"]);
+    let mut server = launch.secret("PGPASSWORD", PASSWORD).start();
+    assert_eq!(server.turn("r1", "one"), "ok");
+    assert_eq!(errors(&server.finish().frames, ""), [""; 0]);
+}
+
 #[test]
 fn a_database_that_can_not_have_every_text_is_refused() {
     needs!(Postgres);

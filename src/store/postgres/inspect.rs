@@ -23,9 +23,17 @@ const UNWRITABLE: &str = "SELECT CASE \
          THEN 'the user may not make tables in its schema duologue (GRANT CREATE ON SCHEMA)' END";
 
 /// Why the user can't write the tables, where they exist; NULL if the user can.
+/// The list of formats is only read, and was read before.
 const TABLES_UNWRITABLE: &str = "SELECT CASE \
-     WHEN NOT has_table_privilege('duologue.sessions', 'INSERT, UPDATE') \
-         THEN 'the user may not write its tables (GRANT INSERT, UPDATE, DELETE, SELECT)' END";
+     WHEN EXISTS (SELECT 1 FROM pg_class t, \
+              unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS needed(privilege) \
+          WHERE t.relnamespace = 'duologue'::regnamespace AND t.relkind = 'r' \
+          AND t.relname <> 'migrations' AND NOT has_table_privilege(t.oid, needed.privilege)) \
+         THEN 'the user may not write its tables (GRANT SELECT, INSERT, UPDATE, DELETE ON ALL \
+              TABLES IN SCHEMA duologue)' \
+     WHEN NOT has_sequence_privilege('duologue.fences', 'USAGE') \
+         THEN 'the user may not number its leases (GRANT USAGE ON ALL SEQUENCES IN SCHEMA \
+              duologue)' END";
 
 const SESSIONS: &str = "SELECT count(*) FROM duologue.sessions";
 
@@ -46,8 +54,8 @@ pub(in crate::store) fn inspect(dsn: &Dsn) -> Result<Inspection, PostgresError> 
         let Some(format) = schema::format(&link, &address).await? else {
             return Ok(Inspection::default());
         };
-        let sessions = link.row(SESSIONS, &[]).await?;
         check(&link, TABLES_UNWRITABLE, &place).await?;
+        let sessions = link.row(SESSIONS, &[]).await?;
         let limit = i64::try_from(HOLDERS_MAX).unwrap_or(i64::MAX);
         let heartbeat = heartbeat_max_ms();
         let values: [Value<'_>; 2] = [(&limit, Type::INT8), (&heartbeat, Type::FLOAT8)];
