@@ -37,6 +37,8 @@ pub(crate) struct Tables {
     pub(crate) held: u64,
     /// Some of these processes.
     pub(crate) holders: Vec<String>,
+    /// How many sessions have locks that only another user of the system can open.
+    pub(crate) foreign_locks: u64,
     /// What was found in the logs of sessions.
     pub(crate) checked: Checked,
 }

@@ -2,6 +2,7 @@
 //! one of them suffers touches no other.
 
 use crate::frames::{Frame, errors, snapshot, submit};
+use crate::once::{Once, duologue};
 use crate::postgres_server::Database;
 use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, Server, openai};
@@ -16,10 +17,15 @@ use duologue::session::Rules;
 use duologue::store::{Namespace, OpenMode, StorePlace, StoreSettings};
 use futures_util::future::join_all;
 use rusqlite::Connection;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// A user who owns nothing else.
+const NOBODY: u32 = 65_534;
 
 /// Conversations that are open at the same time in the tests.
 const MANY: usize = 1_000;
@@ -305,4 +311,56 @@ async fn many_conversations_share_the_connections_to_a_server() {
     assert_eq!(database.query(stored), "1000|1999");
     assert_eq!(database.query("SELECT count(*) FROM duologue.processes"), "0", "it has left");
     assert_eq!(database.query("SELECT count(*) FROM duologue.leases"), "0");
+}
+
+/// As the log of SQLite does. Only root can give files away.
+#[test]
+fn what_root_makes_beside_a_store_belongs_to_its_owner() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    chown(folder.path(""), Some(NOBODY), Some(NOBODY)).expect("root may");
+    let run = |words: &[&str], is_root: bool| {
+        let place = folder.name("store");
+        let words = [words, &["--engine", "echo", "--store", &place]].concat();
+        let mut command = duologue(&folder, &words);
+        command.env("HOME", folder.path(""));
+        if !is_root {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let mut once = Once::start(command);
+        once.close_stdin();
+        once.finish()
+    };
+    let ask = |session: &str, is_root| run(&["exec", "hi", "--session", session], is_root);
+    let first = ask("first", false);
+    assert_eq!(first.status, 0, "{first:?}");
+    let locks = folder.path("store.locks");
+    fs::remove_dir_all(&locks).expect("root may");
+    let by_root = ask("work", true);
+    assert_eq!(by_root.status, 0, "{by_root:?}");
+    let files = || fs::read_dir(&locks).expect("a folder").map(|it| it.expect("a lock").path());
+    let made: Vec<_> = files().chain([locks.clone()]).collect();
+    assert_eq!(made.len(), 2, "a lock and its folder: {made:?}");
+    for path in made {
+        assert_eq!(path.metadata().expect("a file").uid(), NOBODY, "{}", path.display());
+    }
+    let again = ask("work", false);
+    assert_eq!(again.status, 0, "{again:?}");
+    // As an earlier version has left it.
+    files().for_each(|lock| chown(lock, Some(0), Some(0)).expect("root may"));
+    let refused = ask("work", false);
+    assert_ne!(refused.status, 0, "{refused:?}");
+    let why = ["/store.locks/", "it belongs to another user"].map(|it| refused.stderr.contains(it));
+    assert_eq!(why, [true; 2], "{refused:?}");
+    let checked = run(&["doctor"], false);
+    let line = checked.stdout.lines().find(|line| line.contains("  store: "));
+    let line = line.unwrap_or_else(|| panic!("{checked:?}"));
+    assert!(
+        line.starts_with("note ") && line.contains("another user owns 1 of its locks"),
+        "{line}"
+    );
+    let other = ask("other", false);
+    assert_eq!(other.status, 0, "{other:?}");
 }

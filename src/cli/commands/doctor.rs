@@ -182,6 +182,7 @@ fn of_place(Inspected { place, found }: Inspected) -> Check {
             if let Some(why) = tables.as_ref().and_then(|tables| damage(&tables.checked)) {
                 return Check::wrong("store", format!("{place}: {why}"));
             }
+            let foreign_locks = tables.as_ref().map_or(0, |tables| tables.foreign_locks);
             let tables = match tables {
                 None => "can be made; no conversation is stored there yet".to_owned(),
                 Some(tables) => shown(&tables),
@@ -190,6 +191,13 @@ fn of_place(Inspected { place, found }: Inspected) -> Check {
             if is_log_torn {
                 let why = "its log ends in the middle of a page, as after a full disk; if it is a copy, \
                            changes may be missing";
+                return Check::note("store", format!("{found}; {why}"));
+            }
+            if foreign_locks > 0 {
+                let why = format!(
+                    "another user owns {foreign_locks} of its locks ({place}.locks), and you can't use their \
+                     sessions; change the owner of these files (chown)"
+                );
                 return Check::note("store", format!("{found}; {why}"));
             }
             match is_remote {
@@ -219,7 +227,8 @@ fn damage(Checked { sessions, damaged }: &Checked) -> Option<String> {
     })
 }
 
-fn shown(Tables { format, sessions, held, holders, checked }: &Tables) -> String {
+fn shown(tables: &Tables) -> String {
+    let Tables { format, sessions, held, holders, checked, foreign_locks: _ } = tables;
     let checked = match checked.sessions {
         0 => String::new(),
         read if read == *sessions => "; all that is stored is whole".to_owned(),

@@ -53,7 +53,8 @@ pub(in crate::store) fn inspect(path: &Path, reads: bool) -> Result<Inspection, 
     })?;
     let tables = tables.map(|tables| {
         let checked = if reads { sessions::check(path) } else { Checked::default() };
-        Tables { held: held.count, holders: held.names, checked, ..tables }
+        let (held, holders, foreign_locks) = (held.count, held.names, held.foreign);
+        Tables { held, holders, foreign_locks, checked, ..tables }
     });
     Ok(Inspection { tables, is_remote, is_log_torn })
 }

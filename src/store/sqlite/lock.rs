@@ -12,7 +12,8 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::fs::{self, DirBuilder, File, Metadata, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -33,7 +34,7 @@ pub(super) fn lock(path: &Path, session: &SessionId) -> Result<File, StoreError>
         let (path, action) = (path.to_owned(), "locked");
         StoreError::Io { path, action, source }
     };
-    let mut file = open(&folder(path), session).map_err(failed)?;
+    let (mut file, is_new) = open(path, session).map_err(failed)?;
     let until = Instant::now() + LOCK_WAIT_MAX;
     loop {
         match file.try_lock() {
@@ -50,6 +51,10 @@ pub(super) fn lock(path: &Path, session: &SessionId) -> Result<File, StoreError>
     if file.metadata().is_ok_and(|about| is_own(&about)) {
         file.set_len(0).and_then(|()| writeln!(file, "{}", own_name())).ok();
     }
+    // Afterwards: only a file of this user is written.
+    if is_new {
+        give_to_owner(&file, path);
+    }
     Ok(file)
 }
 
@@ -59,6 +64,8 @@ pub(super) struct Held {
     pub(super) count: u64,
     /// Who holds them, of some.
     pub(super) names: Vec<String>,
+    /// Locks that this user may not open, as those of another one.
+    pub(super) foreign: u64,
 }
 
 /// The sessions of the database at `path` that are locked now, with `names_max` of their holders. Makes
@@ -77,7 +84,11 @@ pub(super) fn held(path: &Path, names_max: usize) -> io::Result<Held> {
         let path = entry?.path();
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = rustix::fs::open(&path, flags, Mode::empty());
-        let file = File::from(opened.map_err(|error| unusable(&path, error))?);
+        if matches!(opened, Err(Errno::ACCESS)) {
+            held.foreign += 1;
+            continue;
+        }
+        let file = File::from(opened.map_err(|error| unusable(&path, error.into()))?);
         // Shared, and only for a moment: a process that wants the session waits longer than that.
         if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
             held.count += 1;
@@ -89,37 +100,61 @@ pub(super) fn held(path: &Path, names_max: usize) -> io::Result<Held> {
     Ok(held)
 }
 
-/// Opens the lock file of a session, and makes it and its folder where they are missing. Others may be
+/// Opens the lock file of a session of `database`, and makes it and its folder where they are missing. Others may be
 /// allowed to write where the database is: no symbolic link is followed, and only a regular file is a
-/// lock.
-fn open(folder: &Path, session: &SessionId) -> io::Result<File> {
-    match DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        made => made?,
-    }
+/// lock. `true`: the lock file is new.
+fn open(database: &Path, session: &SessionId) -> io::Result<(File, bool)> {
+    let folder = &folder(database);
+    let is_new = match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
+        made => made.map(|()| true).map_err(|error| unusable(folder, error))?,
+    };
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(folder, flags, Mode::empty());
-    let folder_fd = opened.map_err(|error| unusable(folder, error))?;
+    let folder_fd = opened.map_err(|error| unusable(folder, error.into()))?;
+    if is_new {
+        give_to_owner(&folder_fd, database);
+    }
     let name = HEXLOWER.encode(digest(&SHA256, session.as_str().as_bytes()).as_ref());
     let name = format!("{name}.lock");
     // To open a pipe or a device must not wait.
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let flags = flags | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let opened = rustix::fs::openat(&folder_fd, &name, flags, Mode::RUSR | Mode::WUSR);
-    let path = folder.join(name);
-    let file = File::from(opened.map_err(|error| unusable(&path, error))?);
+    let open = |flags| rustix::fs::openat(&folder_fd, &name, flags, Mode::RUSR | Mode::WUSR);
+    let (opened, is_new) = match open(flags | OFlags::EXCL) {
+        Err(Errno::EXIST) => (open(flags), false),
+        made => (made, true),
+    };
+    let path = folder.join(&name);
+    let file = File::from(opened.map_err(|error| unusable(&path, error.into()))?);
     match file.metadata()?.is_file() {
-        true => Ok(file),
+        true => Ok((file, is_new)),
         false => Err(refused(&path, "it is not a regular file")),
     }
 }
 
-/// Why a lock file or its folder can't be opened.
-fn unusable(path: &Path, error: Errno) -> io::Error {
-    match path.symlink_metadata() {
-        Ok(about) if about.is_symlink() => refused(path, "it is a symbolic link"),
-        Ok(_) | Err(_) => error.into(),
+/// Gives what root has just made to the owner of the database, as SQLite does with its log: the owner could not use
+/// the session any more.
+fn give_to_owner(made: impl AsFd, database: &Path) {
+    if !geteuid().is_root() {
+        return;
     }
+    // Where that can't be done, as on some network file systems, the lock is one of root.
+    if let Ok(about) = database.metadata() {
+        fchown(made, Some(about.uid()), Some(about.gid())).ok();
+    }
+}
+
+/// Why a lock file or its folder can't be opened.
+fn unusable(path: &Path, error: io::Error) -> io::Error {
+    let about = path.symlink_metadata();
+    if about.as_ref().is_ok_and(Metadata::is_symlink) {
+        return refused(path, "it is a symbolic link");
+    }
+    let is_foreign = about.is_ok_and(|about| about.uid() != geteuid().as_raw());
+    let advice = if is_foreign { "; it belongs to another user: change that (chown)" } else { "" };
+    let path = escape_control(&path.display().to_string());
+    io::Error::new(error.kind(), format!("its lock {path} can't be opened: {error}{advice}"))
 }
 
 fn refused(path: &Path, what: &str) -> io::Error {
@@ -157,4 +192,27 @@ pub(in crate::store) fn own_name() -> String {
         .unwrap_or_else(|_| rustix::system::uname().nodename().to_string_lossy().into_owned());
     let now = jiff::Timestamp::now().round(jiff::Unit::Second).unwrap_or_default();
     format!("process {} on {}, since {now}", std::process::id(), host.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::test_folder::TestFolder;
+
+    #[test]
+    fn a_lock_that_can_not_be_opened_is_named() {
+        let folder = TestFolder::new();
+        let path = folder.path("store");
+        let session = SessionId::new("s").expect("an id");
+        drop(lock(&path, &session).expect("a lock"));
+        let locks = folder.path("store.locks");
+        let made = fs::read_dir(&locks).expect("a folder").next().expect("a lock");
+        let made = made.expect("a lock").path();
+        fs::remove_file(&made).expect("our file");
+        fs::create_dir(&made).expect("a folder in its place");
+        let error = lock(&path, &session).expect_err("it is no file").to_string();
+        let expected =
+            format!("the store {} can't be locked: its lock {} ", path.display(), made.display());
+        assert!(error.starts_with(&expected), "{error}");
+    }
 }
