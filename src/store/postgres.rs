@@ -184,16 +184,14 @@ impl Postgres {
     }
 }
 
-/// The address with its defaults from variables and the system, and with the password of the password file.
+/// The address with its defaults from variables and the system, and with the passwords of the password file.
 fn addressed(dsn: &Dsn) -> Result<Address, PostgresError> {
     let variable = |name: &str| std::env::var(name).ok();
     let address = dsn.address(&variable).map_err(PostgresError::Address)?;
     // As in libpq, and before the look-up of the password: each user has its own.
     let mut address = address.with_user(|| whoami::username().ok());
-    if address.config.get_password().is_none()
-        && let Some(password) = passfile::password(&address, &variable)
-    {
-        address.config.password(password);
+    if address.config.get_password().is_none() {
+        passfile::add_passwords(&mut address, &variable);
     }
     Ok(address)
 }

@@ -9,6 +9,7 @@ use crate::server::{Folder, echo};
 use crate::store::wait_state;
 use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::thread;
 use std::time::Duration;
 
@@ -113,6 +114,25 @@ fn the_next_host_is_used_where_the_first_is_silent() {
         }
     }
     assert_eq!(database.query("SELECT count(*) FROM duologue.sessions"), "4");
+}
+
+/// The first server has no line, as in psql.
+#[test]
+fn each_host_has_the_password_of_its_own_line() {
+    needs!(Postgres);
+    let (database, folder) = (Database::new(), Folder::new());
+    let passwords = folder.name("passwords");
+    std::fs::write(&passwords, format!("127.0.0.1:{}:*:{USER}:{PASSWORD}\n", database.port))
+        .expect("a file");
+    let mode = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(&passwords, mode).expect("our file");
+    let dsn =
+        format!("postgres://{USER}@127.0.0.1:1,127.0.0.1:{}/{}", database.port, database.name);
+    let launch = echo(&["--store", &dsn, "--session-id", "s"]).env("PGPASSFILE", &passwords);
+    let mut server = launch.start();
+    assert_eq!(server.turn("r1", "one"), "ok");
+    assert_eq!(errors(&server.finish().frames, ""), [""; 0]);
+    assert_eq!(database.query("SELECT turns FROM duologue.sessions"), "1");
 }
 
 /// Without heartbeats other processes take the sessions after this time.

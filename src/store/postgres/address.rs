@@ -56,12 +56,14 @@ pub(in crate::store) struct Address {
 }
 
 /// A place where a database may be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Server {
     /// Its name; `None` if only its number is known.
     pub(super) host: Option<Host>,
     pub(super) ip: Option<IpAddr>,
     pub(super) port: u16,
+    /// Its password in the password file.
+    pub(super) password: Option<String>,
 }
 
 /// The files of the certificate and the key by which a server knows this client.
@@ -172,10 +174,11 @@ impl Address {
         ways
     }
 
-    /// The password, which no text may contain.
-    pub(super) fn password(&self) -> Option<Secret> {
-        let password = self.config.get_password()?;
-        Secret::new(&String::from_utf8_lossy(password))
+    /// The passwords, which no text may contain.
+    pub(super) fn passwords(&self) -> impl Iterator<Item = Secret> {
+        let common = self.config.get_password().map(|it| String::from_utf8_lossy(it).into_owned());
+        let own = self.servers.iter().filter_map(|server| server.password.clone());
+        common.into_iter().chain(own).filter_map(|password| Secret::new(&password))
     }
 }
 
@@ -212,6 +215,9 @@ impl Server {
         if let Some(ip) = ip {
             config.hostaddr(ip);
         }
+        if let Some(password) = &self.password {
+            config.password(password);
+        }
         config.port(self.port);
         config
     }
@@ -225,6 +231,13 @@ impl Server {
             Some(Host::Unix(_)) | None => true,
         };
         is_name_local && self.ip.is_none_or(|ip| ip.is_loopback())
+    }
+}
+
+/// Without the password.
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Server({self})")
     }
 }
 
@@ -313,6 +326,7 @@ fn servers(options: &Options) -> Result<Vec<Server>, String> {
         host: hosts.get(at).cloned(),
         ip: ips.get(at).copied(),
         port: ports.get(at).or(ports.first()).copied().unwrap_or(PORT),
+        password: None,
     };
     Ok((0..count).map(server).collect())
 }

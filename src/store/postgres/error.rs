@@ -77,13 +77,11 @@ fn advice(why: &str) -> &'static str {
 }
 
 impl PostgresError {
-    /// What the connection library reports, without the password.
+    /// What the connection library reports, without the passwords.
     pub(super) fn of(address: &Address, error: &tokio_postgres::Error) -> Self {
         let place = address.to_string();
-        let clean = |text: String| match address.password() {
-            Some(password) => password.redact(&text),
-            None => text,
-        };
+        let clean =
+            |text: String| address.passwords().fold(text, |text, password| password.redact(&text));
         match error.as_db_error() {
             Some(reported) => {
                 let message = match reported.hint() {

@@ -1,24 +1,25 @@
 //! The password file of libpq (PostgreSQL's manual, "The Password File"): lines of
 //! `host:port:database:user:password`, the first that fits counts.
 
-use super::address::Address;
+use super::address::{Address, Server};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
 /// Bytes of the file that are read.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The password for an address, from the file that `PGPASSFILE` names, or from `~/.pgpass`.
-pub(super) fn password(
-    address: &Address,
-    variable: &dyn Fn(&str) -> Option<String>,
-) -> Option<String> {
+/// Adds the password of each server of an address, from the file that `PGPASSFILE` names, or from `~/.pgpass`.
+pub(super) fn add_passwords(address: &mut Address, variable: &dyn Fn(&str) -> Option<String>) {
     let named = variable("PGPASSFILE").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let path = named.or_else(|| Some(Path::new(&variable("HOME")?).join(".pgpass")))?;
-    find(&read(&path)?, address)
+    let own = || Some(Path::new(&variable("HOME")?).join(".pgpass"));
+    let Some(text) = named.or_else(own).and_then(|path| read(&path)) else { return };
+    for server in &mut address.servers {
+        server.password = find(&text, &address.config, server);
+    }
 }
 
 /// The text of the file, which others must not be able to read.
@@ -40,9 +41,8 @@ fn read(path: &Path) -> Option<String> {
     Some(text)
 }
 
-/// The password of the first line for the address.
-fn find(text: &str, address: &Address) -> Option<String> {
-    let (config, server) = (&address.config, address.servers.first()?);
+/// The password of the first line for the server.
+fn find(text: &str, config: &Config, server: &Server) -> Option<String> {
     let port = server.port.to_string();
     let user = config.get_user().unwrap_or_default();
     // As in libpq, a database without a name is that of the user.
@@ -81,6 +81,11 @@ mod tests {
     use super::*;
     use crate::store::postgres::dsn::Dsn;
 
+    /// The password of each server of an address.
+    fn all(text: &str, address: &Address) -> Vec<Option<String>> {
+        address.servers.iter().map(|server| find(text, &address.config, server)).collect()
+    }
+
     #[test]
     fn the_first_line_that_fits_has_the_password() {
         let text =
@@ -92,8 +97,8 @@ mod tests {
             ("postgres://bob@[::1]/chat", Some("three")),
         ] {
             let address = Dsn::new(dsn).expect("a text").address(&|_| None).expect("an address");
-            assert_eq!(find(text, &address).as_deref(), password, "{dsn}");
-            assert_eq!(find("h:1:chat:ada", &address), None);
+            assert_eq!(all(text, &address), [password.map(str::to_owned)], "{dsn}");
+            assert_eq!(all("h:1:chat:ada", &address), [None]);
         }
     }
 
@@ -108,7 +113,26 @@ mod tests {
             let address = Dsn::new(dsn).expect("a text").address(&|_| None).expect("an address");
             let address = address.with_user(|| Some("ada".to_owned()));
             assert_eq!(address.config.get_user(), Some(user), "{dsn}");
-            assert_eq!(find(text, &address).as_deref(), Some(password), "{dsn}");
+            assert_eq!(all(text, &address), [Some(password.to_owned())], "{dsn}");
         }
+    }
+
+    #[test]
+    fn each_server_has_the_password_of_its_own_line() {
+        let dsn = Dsn::new("postgres://ada@a:1,b:2,c:3/chat").expect("a text");
+        let mut address = dsn.address(&|_| None).expect("an address");
+        let found = all("b:2:*:ada:s3cret-b\n*:3:*:ada:s3cret-c\n", &address);
+        assert_eq!(found, [None, Some("s3cret-b".to_owned()), Some("s3cret-c".to_owned())]);
+        for (server, password) in address.servers.iter_mut().zip(found) {
+            server.password = password;
+        }
+        let passwords = address.servers.iter().map(|server| {
+            let config = server.config(&address.config, None);
+            config.get_password().map(<[u8]>::to_vec)
+        });
+        let expected = [None, Some(b"s3cret-b".to_vec()), Some(b"s3cret-c".to_vec())];
+        assert_eq!(passwords.collect::<Vec<_>>(), expected);
+        assert_eq!(address.passwords().count(), 2, "no error has one of them");
+        assert!(!format!("{address:?} {:?}", address.servers).contains("s3cret"));
     }
 }
