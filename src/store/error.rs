@@ -176,6 +176,16 @@ fn is_without_index(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| OF_INDEX.contains(&error.extended_code))
 }
 
+/// Something can't be written: SQLite reports only a disk without a free block by its own code, and a quota or a
+/// limit on the size of files as an error of the disk.
+fn is_without_room(error: &rusqlite::Error) -> bool {
+    use rusqlite::ffi::{SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE};
+    const UNWRITTEN: [i32; 3] = [SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE];
+    is_without_index(error)
+        || error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+        || error.sqlite_error().is_some_and(|error| UNWRITTEN.contains(&error.extended_code))
+}
+
 fn is_damage(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     use rusqlite::ffi::{SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ};
@@ -206,9 +216,10 @@ fn explained(error: &rusqlite::Error) -> String {
             "another program keeps it locked ({error}); end what that program does with it"
         );
     }
-    if is_without_index(error) || error.sqlite_error_code() == Some(ErrorCode::DiskFull) {
+    if is_without_room(error) {
         return format!(
-            "its disk is full, or a limit on the size of files is too low ({error}); make room there"
+            "its disk may be full, a quota used up, or a limit on the size of files too low ({error}); make room \
+             there"
         );
     }
     if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) {
@@ -232,4 +243,27 @@ fn descriptors_of_a_store() -> io::Result<()> {
         (0..STORE_FILES).map(|_| File::open("/dev/null")).collect::<Result<_, _>>()?;
     drop(opened);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::ffi;
+
+    #[test]
+    fn a_write_that_fails_has_its_likely_cause() {
+        for code in [
+            ffi::SQLITE_FULL,
+            ffi::SQLITE_IOERR_WRITE,
+            ffi::SQLITE_IOERR_TRUNCATE,
+            ffi::SQLITE_IOERR_FSYNC,
+            ffi::SQLITE_IOERR_SHMSIZE,
+        ] {
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            let shown = StoreError::from(error).to_string();
+            assert!(shown.contains("a limit on the size of files too low"), "{code}: {shown}");
+        }
+        let read = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_READ), None);
+        assert!(!explained(&read).contains("quota"));
+    }
 }

@@ -98,6 +98,8 @@ fn a_disk_that_is_full_ends_only_the_storing() {
         let ended = server.finish();
         let what = format!("{blocks} blocks");
         check_rest(&folder, check(&ended, &what), &what);
+        let cause = "a limit on the size of files too low";
+        assert!(ended.stderr.contains(cause), "{what}: {}", ended.stderr);
     }
 }
 
