@@ -157,6 +157,11 @@ impl StoreError {
         })
     }
 
+    /// The server of the store does not answer.
+    pub(super) fn is_away(&self) -> bool {
+        matches!(self, Self::Postgres(error) if error.is_silence() || error.is_cut())
+    }
+
     /// There is no store yet at the place that is named.
     pub(super) fn is_absence(&self) -> bool {
         let is_not_found = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;

@@ -38,6 +38,8 @@ pub(crate) struct Reader<'a> {
     library: &'a Library,
     /// Those that are there.
     stores: Vec<Store>,
+    /// Why the server of another one can't be asked, for people.
+    away: Option<String>,
 }
 
 /// What the stores have answered to a question.
@@ -45,8 +47,10 @@ pub(crate) struct Reader<'a> {
 struct Answers<T> {
     /// Each with the number of its store.
     of_stores: Vec<(usize, T)>,
-    /// Why the other stores can't be found, for people.
+    /// Why the other stores can't be asked, for people.
     losses: Vec<String>,
+    /// One of these, if that store may have what the others lack.
+    away: Option<String>,
 }
 
 /// What a list says of a session.
@@ -178,6 +182,11 @@ impl Library {
         self.namespace.is_some() || self.is_default
     }
 
+    /// Whether another store is read in place of one that can't be reached.
+    fn does_without(&self, error: &StoreError) -> bool {
+        self.places.len() > 1 && error.is_away()
+    }
+
     fn stored(&self, session: &SessionId) -> SessionId {
         self.namespace.as_ref().map_or_else(|| session.clone(), |it| it.stored(session))
     }
@@ -238,7 +247,8 @@ impl Library {
         &self,
         question: impl Fn(&mut Store) -> Result<T, StoreError>,
     ) -> Result<Answers<T>, StoreError> {
-        let (mut of_stores, mut absent, mut is_there) = (Vec::new(), Vec::new(), false);
+        let (mut of_stores, mut absent, mut away) = (Vec::new(), Vec::new(), Vec::new());
+        let mut is_there = false;
         for (number, place) in self.places.iter().enumerate() {
             if place.path().is_some_and(sessions::is_empty) {
                 is_there = true;
@@ -247,6 +257,7 @@ impl Library {
             match ask(place, &question) {
                 Ok(answer) => of_stores.push((number, answer)),
                 Err(error) if error.is_absence() => absent.push(error),
+                Err(error) if self.does_without(&error) => away.push(error),
                 Err(error) => return Err(error),
             }
         }
@@ -254,10 +265,11 @@ impl Library {
         if !is_there && self.may_be_absent() {
             absent.clear();
         }
-        let losses = absent.iter().map(ToString::to_string).collect();
-        match absent.into_iter().next().filter(|_| !is_there) {
+        let losses = absent.iter().chain(&away).map(ToString::to_string).collect();
+        let reason = away.first().map(ToString::to_string);
+        match away.into_iter().chain(absent).next().filter(|_| !is_there) {
             Some(error) => Err(error),
-            None => Ok(Answers { of_stores, losses }),
+            None => Ok(Answers { of_stores, losses, away: reason }),
         }
     }
 
@@ -270,13 +282,17 @@ impl Library {
         let stored = self.stored(session);
         let mut all = Summary::default();
         let found = self.ask_each(|store| store.summary(&stored));
-        for (number, found) in found.map_err(|error| error.to_string())?.of_stores {
+        let found = found.map_err(|error| error.to_string())?;
+        for (number, found) in found.of_stores {
             if let Some(found) = found {
                 let id = session.as_str().to_owned();
                 all.add(Summary { id, store: number, ..found });
             }
         }
-        Ok((!all.id.is_empty()).then_some(all))
+        match found.away.filter(|_| all.id.is_empty()) {
+            Some(why) => Err(why),
+            None => Ok((!all.id.is_empty()).then_some(all)),
+        }
     }
 
     /// The sessions that were written last, of those behind `after` (the time of the last write, and the id): at least
@@ -343,8 +359,9 @@ impl Library {
     /// If a store can't be read, for a person.
     pub(crate) fn has(&self, session: &SessionId) -> Result<bool, String> {
         let found = self.ask_each(|store| store.has(session));
-        let found = found.map_err(|error| error.to_string())?.of_stores;
-        Ok(found.iter().any(|(_, has)| *has))
+        let found = found.map_err(|error| error.to_string())?;
+        let has = found.of_stores.iter().any(|(_, has)| *has);
+        found.away.filter(|_| !has).map_or(Ok(has), Err)
     }
 
     /// Checks that each store answers, as one from which a session is to be deleted has to: the session would be left
@@ -381,18 +398,21 @@ impl Library {
     }
 
     fn open(&self) -> Result<Reader<'_>, StoreError> {
-        let (mut stores, mut absent) = (Vec::new(), None);
+        let (mut stores, mut absent, mut away) = (Vec::new(), None, None);
         for place in &self.places {
             match Store::look(place) {
                 Ok(store) => stores.push(store),
                 // The other one may have what is asked for.
                 Err(error) if error.is_absence() => absent = Some(error),
+                Err(error) if self.does_without(&error) => away = Some(error),
                 Err(error) => return Err(error),
             }
         }
-        match absent.filter(|_| stores.is_empty() && !self.may_be_absent()) {
-            Some(absent) => Err(absent),
-            None => Ok(Reader { library: self, stores }),
+        let absent = absent.filter(|_| !self.may_be_absent());
+        let reason = away.as_ref().map(ToString::to_string);
+        match away.or(absent).filter(|_| stores.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(Reader { library: self, stores, away: reason }),
         }
     }
 
@@ -550,8 +570,16 @@ impl Reader<'_> {
                 }
                 // The other one may have it.
                 Err(error) if error.is_absence() => absent = Some(error),
+                Err(error) if self.library.does_without(&error) => {
+                    self.away = Some(error.to_string());
+                }
                 Err(error) => return Err(error),
             }
+        }
+        if let Some(why) = &self.away
+            && !best.as_ref().is_some_and(Reading::is_there)
+        {
+            return Err(StoreError::Failed(why.clone()));
         }
         match (best, absent) {
             (Some(best), _) => Ok(best),

@@ -70,6 +70,33 @@ fn a_search_makes_no_connection_for_each_session() {
     assert!(proxy.connections() < FOUND, "{} connections", proxy.connections());
 }
 
+/// Both have the same, and a server may be away.
+#[test]
+fn a_file_is_read_while_the_server_of_the_other_store_is_away() {
+    let folder = Folder::new();
+    let file = folder.name("file");
+    let words = ["exec", "--engine", "echo", "--turns-db", &file, "--session-id", "s", "hello"];
+    let ended = run(&folder, &words);
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let sessions = |words: &[&str]| {
+        let places = ["--turns-db", &file, "--timeline-dsn", "postgres://ada@127.0.0.1:1/chat"];
+        run(&folder, &[&["sessions"], words, &places].concat())
+    };
+    for words in [&["list"][..], &["search", "hello"]] {
+        let read = sessions(words);
+        assert!(read.status == 1 && read.stdout.contains("hello"), "{read:?}");
+        assert!(read.stderr.contains("can't be reached"), "{read:?}");
+    }
+    let shown = sessions(&["show", "s"]);
+    assert!(shown.status == 0 && shown.stdout.starts_with("user: hello\n"), "{shown:?}");
+    // It may be in the other one.
+    let other = sessions(&["show", "other"]);
+    assert!(other.status == 2 && other.stderr.contains("can't be reached"), "{other:?}");
+    let kept = sessions(&["delete", "s"]);
+    assert!(kept.status == 1 && kept.stderr.contains("can't be reached"), "{kept:?}");
+    assert_eq!(sessions(&["show", "s"]).status, 0, "it is deleted in none");
+}
+
 /// The sizes of sessions take the server long, and only a list has them.
 #[test]
 fn a_short_id_is_found_without_a_look_into_logs() {

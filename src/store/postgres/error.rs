@@ -103,7 +103,7 @@ impl PostgresError {
     }
 
     /// There is no answer: what else is asked would wait for one as long.
-    pub(super) fn is_silence(&self) -> bool {
+    pub(in crate::store) fn is_silence(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Silent { .. })
     }
 
@@ -113,7 +113,7 @@ impl PostgresError {
     }
 
     /// The connection was cut or not made: the server ends or starts, is full, or the network is at fault.
-    pub(super) fn is_cut(&self) -> bool {
+    pub(in crate::store) fn is_cut(&self) -> bool {
         let of_server = [
             SqlState::ADMIN_SHUTDOWN,
             SqlState::CRASH_SHUTDOWN,
