@@ -344,6 +344,25 @@ fn a_session_that_is_renamed_is_not_the_one_that_was_used_last() {
     assert!(answer.contains("pears"), "{answer}");
 }
 
+/// The clock was days ahead once; now it is right.
+#[test]
+fn the_last_activity_is_right_again_after_a_clock_that_was_far_ahead() {
+    needs!(Postgres);
+    let (database, folder) = (Database::new(), Folder::new());
+    let dsn = database.bare_dsn();
+    let words = ["exec", "--engine", "echo", "hi", "--store", &dsn, "--session", "s"];
+    for (hours, is_kept) in [(0, "f"), (47, "f"), (23, "t")] {
+        database.query(&format!(
+            "UPDATE duologue.sessions SET updated_ms = updated_ms + {hours} * 3600000"
+        ));
+        let ended = run(&folder, &words);
+        assert_eq!(ended.status, 0, "{ended:?}");
+        let is_ahead = "SELECT updated_ms > (extract(epoch FROM now()) + 3600) * 1000 \
+                        FROM duologue.sessions";
+        assert_eq!(database.query(is_ahead), is_kept, "{hours} hours");
+    }
+}
+
 #[test]
 fn words_of_a_run_that_was_cut_off_are_found() {
     needs!(Postgres);

@@ -98,6 +98,31 @@ fn a_clock_that_is_put_back_changes_no_order() {
     check("first", "plums");
 }
 
+/// The clock was days ahead once; now it is right.
+#[test]
+fn the_last_activity_is_right_again_after_a_clock_that_was_far_ahead() {
+    let folder = Folder::new();
+    ask(&folder, "s", "apples");
+    let store = || Connection::open(folder.path("store")).expect("a store");
+    let updated_ms = || {
+        let sql = "SELECT updated_ms FROM sessions";
+        store().query_row(sql, [], |row| row.get::<_, i64>(0)).expect("a row")
+    };
+    let right = updated_ms();
+    for (days, is_kept) in [(2, false), (1, true)] {
+        // A little less than whole days.
+        let ahead = days * 86_400_000 - 3_600_000;
+        let sql = "UPDATE sessions SET updated_ms = updated_ms + ?";
+        assert_eq!(store().execute(sql, [ahead]).expect("a row"), 1);
+        assert_eq!(sessions(&folder, &["rename", "s", "Fruit"]).status, 0);
+        assert!(updated_ms() >= right + ahead, "a title is no activity");
+        let place = folder.name("store");
+        let words = ["exec", "--engine", "echo", "more", "--store", &place, "--session", "s"];
+        assert_eq!(run(&folder, &words).status, 0);
+        assert_eq!(updated_ms() >= right + ahead, is_kept, "{days} days");
+    }
+}
+
 /// A title is not a use of the session.
 #[test]
 fn a_session_that_is_renamed_is_not_the_one_that_was_used_last() {

@@ -16,7 +16,11 @@ const ROWS: &str = "INSERT INTO duologue.log(session, number, first, last, seale
 const WORDS: &str = "INSERT INTO duologue.words(session, number, terms) \
      SELECT s.key, it.number, it.terms::tsvector FROM unnest($1, $2, $3) \
           AS it(session, number, terms) JOIN duologue.sessions s ON s.id = it.session";
-const CHANGED: &str = "UPDATE duologue.sessions s SET updated_ms = greatest(s.updated_ms, it.at_ms), \
+/// The time of the last write does not go back with the clock, unless it is more than a day ahead: then the clock was
+/// wrong before.
+const CHANGED: &str = "UPDATE duologue.sessions s SET updated_ms = CASE \
+         WHEN it.at_ms > 0 AND s.updated_ms > it.at_ms + 86400000 THEN it.at_ms \
+         ELSE greatest(s.updated_ms, it.at_ms) END, \
      changed = CASE WHEN it.is_marked THEN nextval('duologue.fences') ELSE s.changed END, \
      last = greatest(s.last, it.last), \
      turns = greatest(s.turns, it.turns), \

@@ -25,7 +25,10 @@ const SESSION: &str = "INSERT INTO sessions(id, title, folder, created_ms, updat
 const ORPHANS: &str = "DELETE FROM log WHERE session = ?";
 const ORPHAN_BLOBS: &str = "DELETE FROM session_blobs WHERE session = ?";
 const RENAMED: &str = "UPDATE sessions SET title = ?2 WHERE key = ?1";
-const CHANGED: &str = "UPDATE sessions SET updated_ms = max(updated_ms, ?2), \
+/// The time of the last write does not go back with the clock, unless it is more than a day ahead: then the clock was
+/// wrong before.
+const CHANGED: &str = "UPDATE sessions SET updated_ms = CASE \
+     WHEN ?2 > 0 AND updated_ms > ?2 + 86400000 THEN ?2 ELSE max(updated_ms, ?2) END, \
      changed = CASE WHEN ?11 AND changed < (SELECT max(changed) FROM sessions) \
      THEN (SELECT max(changed) + 1 FROM sessions) ELSE changed END, \
      last = max(last, ?3), turns = max(turns, ?4), title = CASE \
