@@ -274,6 +274,7 @@ impl Core {
     async fn latest(&mut self, folder: &str) -> Result<Option<SessionId>, PostgresError> {
         let sql = "SELECT id FROM duologue.sessions WHERE folder = $1 AND turns > 0 \
                    ORDER BY changed DESC, key DESC LIMIT 1";
+        let folder = pending::stored_folder(folder);
         let row = self.link().await?.row(sql, &[(&folder, Type::TEXT)]).await?;
         Ok(row.and_then(|row| SessionId::new(row.get(0))))
     }

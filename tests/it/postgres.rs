@@ -363,6 +363,38 @@ fn the_last_activity_is_right_again_after_a_clock_that_was_far_ahead() {
     }
 }
 
+/// The index of folders takes no row of this length.
+#[test]
+fn a_conversation_of_a_very_deep_folder_is_stored_and_continued() {
+    const NAME_BYTES: usize = 240;
+    const DEPTH: usize = 14;
+    needs!(Postgres);
+    let (database, folder) = (Database::new(), Folder::new());
+    // The server compresses names in which something is repeated.
+    let mut random = 1_u32;
+    let mut letter = || {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from_digit(10 + (random >> 24) % 26, 36).expect("a letter")
+    };
+    let mut name = || (0..NAME_BYTES).map(|_| letter()).collect::<String>();
+    let deep = (0..DEPTH).fold(folder.path(""), |path, _| path.join(name()));
+    std::fs::create_dir_all(&deep).expect("a folder");
+    let dsn = database.bare_dsn();
+    let ask = |words: &[&str]| {
+        let words = [&["exec", "--engine", "echo", "--store", &dsn], words].concat();
+        let mut command = duologue(&folder, &words);
+        command.env("PGPASSWORD", PASSWORD).current_dir(&deep);
+        let mut once = Once::start(command);
+        once.close_stdin();
+        let ended = once.finish();
+        assert!(ended.status == 0 && !ended.stderr.contains("store"), "{}", ended.stderr);
+        ended.stdout
+    };
+    assert!(ask(&["--session-id", "s", "one"]).starts_with("Turn 1."));
+    assert!(ask(&["--continue", "two"]).starts_with("Turn 2."));
+    assert_eq!(database.query("SELECT id, turns FROM duologue.sessions"), "s|2");
+}
+
 #[test]
 fn words_of_a_run_that_was_cut_off_are_found() {
     needs!(Postgres);

@@ -10,6 +10,8 @@ use crate::store::row::NewRow;
 use crate::store::search::entities_of;
 use crate::store::sqlite::now_ms;
 use crate::store::words;
+use data_encoding::HEXLOWER;
+use ring::digest::{SHA256, digest};
 use tokio_postgres::types::Type;
 
 const SESSION: &str = "INSERT INTO duologue.sessions(id, title, folder, created_ms, updated_ms, \
@@ -23,6 +25,10 @@ const BLOBS_OF: &str = "INSERT INTO duologue.session_blobs(session, sha256) \
      SELECT s.key, it.sha256 FROM duologue.sessions s, unnest($2) AS it(sha256) \
      WHERE s.id = $1 ON CONFLICT DO NOTHING";
 const RENAMED: &str = "UPDATE duologue.sessions SET title = $2 WHERE id = $1";
+
+/// Bytes of a folder that is stored as it is. The index of folders takes up to 2,704 bytes for a row (PostgreSQL's
+/// manual, "B-Tree Indexes").
+const FOLDER_BYTES_MAX: usize = 2_000;
 
 /// A batch that a crash of the server might still undo.
 #[derive(Debug)]
@@ -86,8 +92,7 @@ impl Pending {
             bytes: bytes + start.len(),
             commit: None,
             session: session.as_str().to_owned(),
-            // PostgreSQL has no text with a zero character.
-            folder: folder.replace('\0', ""),
+            folder: stored_folder(folder),
             words: words_of(session, batch),
             start,
             replaces_after: batch.replaces_after,
@@ -168,6 +173,18 @@ impl Pending {
     }
 }
 
+/// The text by which a session has its folder: a long one is cut, and told from others by its hash.
+pub(super) fn stored_folder(folder: &str) -> String {
+    // PostgreSQL has no text with a zero character.
+    let folder = folder.replace('\0', "");
+    if folder.len() <= FOLDER_BYTES_MAX {
+        return folder;
+    }
+    let hash = HEXLOWER.encode(digest(&SHA256, folder.as_bytes()).as_ref());
+    let begin = &folder[..folder.floor_char_boundary(FOLDER_BYTES_MAX)];
+    format!("{begin}… {hash}")
+}
+
 /// Words as the text of a `tsvector`, of which a statement can have many: arrays in an array are of one length. In
 /// quotes a word has no operators.
 fn vector(terms: &[String]) -> String {
@@ -196,4 +213,19 @@ fn words_of(session: &SessionId, batch: &Batch) -> Vec<Words> {
         add(row.head.number, entities_of(session, &events));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_folder_is_cut_and_told_from_others() {
+        assert_eq!(stored_folder("/a\0b"), "/ab");
+        let short = "x".repeat(FOLDER_BYTES_MAX);
+        assert_eq!(stored_folder(&short), short);
+        let long = |end: &str| stored_folder(&format!("{}{end}", "ü".repeat(FOLDER_BYTES_MAX)));
+        assert!(long("a").starts_with("ü") && long("a").len() < FOLDER_BYTES_MAX + 100);
+        assert_ne!(long("a"), long("b"));
+    }
 }
