@@ -1,6 +1,6 @@
 //! `duologue sessions`: what is listed, shown, exported, found and deleted of a store.
 
-use crate::frames::submit;
+use crate::frames::{errors, submit};
 use crate::once::{Ended, Once, duologue, run};
 use crate::server::{Folder, echo};
 use crate::store::stored;
@@ -528,6 +528,37 @@ fn nothing_of_a_deleted_session_is_left_in_the_files() {
     let (listed, _) = envelope(&folder, &["list"]);
     assert_eq!(listed["meta"]["total"], 41);
     assert!(sessions(&folder, &["show", "another"]).stdout.contains("kept as well"));
+}
+
+/// Another process has the store open, and goes on in the smaller file.
+#[test]
+fn a_file_gets_smaller_where_much_of_it_was_deleted() {
+    const MIB: u64 = 1024 * 1024;
+    let folder = Folder::new();
+    let place = folder.name("store");
+    fs::write(folder.path("notes.txt"), "three MiB".repeat(350_000)).expect("a file");
+    let words = ["exec", "--engine", "echo", "--store", &place, "--session-id", "large", "look"];
+    let ended = run(&folder, &[&words[..], &["--attach", "notes.txt"]].concat());
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let mut holder = stored(&folder, &[]).start();
+    assert_eq!(holder.turn("r1", "one"), "ok");
+    ask(&folder, "other", "apples");
+    let bytes = || fs::metadata(folder.path("store")).expect("a store").len();
+    assert!(bytes() > 3 * MIB, "{}", bytes());
+    let deleted = sessions(&folder, &["delete", "large"]);
+    assert_eq!((deleted.status, deleted.stderr.as_str()), (0, ""), "{deleted:?}");
+    assert!(bytes() < MIB, "{}", bytes());
+    assert_eq!(holder.turn("r2", "two"), "ok");
+    assert_eq!(errors(&holder.finish().frames, ""), [""; 0]);
+    let shown = sessions(&folder, &["show", "s"]).stdout;
+    assert!(shown.contains("user: one") && shown.contains("user: two"), "{shown}");
+    assert!(sessions(&folder, &["show", "other"]).stdout.contains("user: apples"));
+    let store = Connection::open(folder.path("store")).expect("a store");
+    let check =
+        |pragma: &str| store.pragma_query_value(None, pragma, |row| row.get::<_, String>(0));
+    assert_eq!(check("integrity_check").expect("an answer"), "ok");
+    let checked = run(&folder, &["doctor", "--engine", "echo", "--store", &place]);
+    assert!(checked.stdout.contains("all that is stored is whole"), "{checked:?}");
 }
 
 #[test]

@@ -29,6 +29,15 @@ const CHECK_MAX: Duration = Duration::from_secs(2);
 /// Bytes of a session that is not read for that: the time is looked at after each.
 const CHECKED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// Bytes that may be free in a file after a deletion, if they are also more than a quarter of it.
+const FREE_BYTES_MAX: i64 = 1024 * 1024;
+
+/// Bytes that may be left in a file that is made smaller: they are copied in memory, and nobody else writes meanwhile.
+const VACUUM_BYTES_MAX: i64 = 64 * 1024 * 1024;
+
+/// How long another process is waited for before the file is made smaller.
+const VACUUM_WAIT_MAX: Duration = Duration::from_millis(500);
+
 /// What is written as `%XX` in the URI of a file.
 const IN_URI: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_').remove(b'~');
@@ -260,9 +269,47 @@ pub(in crate::store) fn delete(
     transaction.execute(DELETE_SESSION, [key])?;
     transaction.commit()?;
     // The deleted pages are zeros now, in the log; this copies them over those in the database.
-    let is_busy =
-        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))?;
-    Ok(is_busy == 0)
+    let is_overwritten = checkpoint(connection)?;
+    // Not before: the end of a file is cut off as it is.
+    if is_overwritten {
+        shrink(connection);
+    }
+    Ok(is_overwritten)
+}
+
+/// Checkpoints and truncates the write-ahead log; `false` if another process reads the file.
+fn checkpoint(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    let is_busy = "PRAGMA wal_checkpoint(TRUNCATE)";
+    Ok(connection.query_row(is_busy, [], |row| row.get::<_, i64>(0))? == 0)
+}
+
+/// Makes the file smaller if much of it is free. No row gets another key: each table has its own, and none relies on
+/// SQLite's row ids. Where another process writes, or the disk has no room for the copy, the file stays as it is, and
+/// what is free in it is used again.
+fn shrink(connection: &Connection) {
+    let shrunk = is_wasteful(connection).and_then(|is_wasteful| {
+        if is_wasteful {
+            connection.busy_timeout(VACUUM_WAIT_MAX)?;
+            // Not in a file that nobody would overwrite.
+            connection.pragma_update(None, "temp_store", "MEMORY")?;
+            connection.execute_batch("VACUUM")?;
+            checkpoint(connection)?;
+        }
+        Ok(())
+    });
+    if let Err(error) = shrunk {
+        tracing::debug!(%error, "the file of the store was not made smaller");
+    }
+    connection.busy_timeout(BUSY_WAIT_MAX).ok();
+}
+
+/// Whether the file is worth a copy of all that is left in it.
+fn is_wasteful(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let (pages, free) = (pragma("page_count")?, pragma("freelist_count")?);
+    let page_bytes = pragma("page_size")?;
+    let (free_bytes, used_bytes) = (free * page_bytes, (pages - free) * page_bytes);
+    Ok(free > pages / 4 && free_bytes > FREE_BYTES_MAX && used_bytes <= VACUUM_BYTES_MAX)
 }
 
 #[cfg(test)]
