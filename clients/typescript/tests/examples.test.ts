@@ -62,6 +62,7 @@ for (const { name, command } of runtimes) {
       const store = join(folder, "chat.db");
       assert.equal(await run("session", [store]), `${answer}\nuser: My name is Ada.\nassistant: ${answer}\n`);
       assert.match(await run("session", [store]), /Before that you said: My name is Ada\./);
+      await assert.rejects(run("session"), /usage: session\.js STORE/);
     }));
 }
 
