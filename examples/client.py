@@ -26,7 +26,7 @@ class Conversation:
             if frame.get("uiEvent", {}).get("name") == "ChatTextPatch":
                 yield frame["uiEvent"]["payload"]["text"]
             if "error" in frame:
-                failure = frame["error"]["message"]
+                failure = frame["error"]["message"] + " " + frame["error"].get("detail", "")
             if frame.get("done", {}).get("status") == "failed":
                 raise RuntimeError(failure)
             if "done" in frame:

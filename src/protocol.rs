@@ -8,6 +8,7 @@
 //! | `pieces` | messages in binary form, piece by piece, without copies of long texts |
 //! | [`attachment`] | images and files of a prompt: where their content is, and what it is by its bytes |
 //! | [`id`], `constants` | ids and ordinals, each its own type; codes, statuses, roles and kinds |
+//! | `error_text` | what a person reads of an error |
 //! | [`event_filter`] | the events that a client wants to be written, by their names |
 //! | [`command`], [`wire`] | the commands of requests; a line → a request or its error, a frame, error codes |
 //! | `descriptors`, [`schema`] | the `.proto` files, descriptors and JSON Schemas |
@@ -26,6 +27,7 @@ pub mod id;
 pub(crate) mod pieces;
 
 pub(crate) mod constants;
+pub(crate) mod error_text;
 
 pub mod event_filter;
 

@@ -16,7 +16,6 @@ mod saved;
 mod settings;
 
 pub(crate) use asking::Asking;
-pub(crate) use diagnostics::with_detail;
 pub(crate) use notices::{Unread, UnreadInput};
 pub(crate) use printed::Drawing;
 pub(crate) use progress::{Progress, Shown};

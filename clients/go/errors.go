@@ -77,11 +77,36 @@ type RequestError struct {
 	Answer string
 }
 
+// Error is the message, and in parentheses what the detail says besides.
 func (e *RequestError) Error() string {
-	if e.Message == "" {
-		return e.Code
+	return withDetail(orElse(e.Message, e.Code), e.Detail)
+}
+
+// className is what the detail of a failed run begins with.
+var className = regexp.MustCompile(`^[a-z_]+:`)
+
+// withDetail adds what the message does not have of the detail: parts after a class, or else all of it.
+func withDetail(message, detail string) string {
+	class := className.FindString(detail)
+	parts := []string{detail}
+	if class != "" {
+		parts = strings.Split(detail[len(class):], ": ")
 	}
-	return e.Message
+	lower := strings.ToLower(message)
+	var added []string
+	for _, part := range parts {
+		part = strings.TrimSpace(part)
+		if part != "" && !strings.Contains(lower, strings.ToLower(part)) {
+			added = append(added, part)
+		}
+	}
+	if len(added) == 0 {
+		return message
+	}
+	if class != "" {
+		class += " "
+	}
+	return message + " (" + class + strings.Join(added, ": ") + ")"
 }
 
 // Is tells the kinds of errors apart. Codes of later versions are of no kind.

@@ -343,7 +343,7 @@ func notTaken(err error) error {
 	case errors.Is(err, ErrTooLong):
 		return err
 	case errors.As(err, &refused) && !errors.Is(err, ErrTool):
-		return fmt.Errorf("the server does not take the result: %s %s", refused.Error(), refused.Detail)
+		return fmt.Errorf("the server does not take the result: %w", refused)
 	default:
 		return nil
 	}

@@ -165,6 +165,25 @@ func TestModelsAndSettings(t *testing.T) {
 	equal(t, errors.As(err, &failed) && failed.Code == "invalid_settings", true)
 }
 
+func TestTheTextOfAnErrorHasItsReason(t *testing.T) {
+	chat := start(t, args())
+	_, err := chat.Run(t.Context(), "x", duologue.Settings(m{"temprature": 1}))
+	contains(t, err.Error(), `(there is no setting "temprature"; the settings are `)
+	var failed *duologue.RequestError
+	equal(t, errors.As(err, &failed), true)
+	equal(t, err.Error(), failed.Message+" ("+failed.Detail+")")
+	err = chat.SwitchModel(t.Context(), duologue.Choice{Profile: "nope"})
+	contains(t, err.Error(), `(there is no profile "nope"; there are: `)
+	for _, it := range [][3]string{
+		{"it failed", "", "it failed"},
+		{"it failed", "config: it failed", "it failed"},
+		{"it failed: wrong key", "auth: status 401: Wrong key", "it failed: wrong key (auth: status 401)"},
+		{"it failed", `no profile "x"; there are: fail`, `it failed (no profile "x"; there are: fail)`},
+	} {
+		equal(t, (&duologue.RequestError{Code: "run_failed", Message: it[0], Detail: it[1]}).Error(), it[2])
+	}
+}
+
 func TestResourcesOfToolServersGoWithAPrompt(t *testing.T) {
 	text := run(t, start(t, difficult("repeat")), "x", duologue.Resource("docs", "file:///a.md")).Text
 	contains(t, text, `"resources": [{"server": "docs", "uri": "file:///a.md"}]`)

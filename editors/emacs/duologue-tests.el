@@ -244,6 +244,17 @@
       (duologue-tests--wait "the model" (lambda () (equal "demo-model" (duologue--chat-model (duologue-tests--chat))))))
     (delete-file profiles)))
 
+(ert-deftest duologue-the-text-of-an-error-has-its-reason ()
+  (duologue-tests--with duologue-tests--echo
+    (duologue-tests--type "hi")
+    (duologue-tests--wait-text "You said: hi")
+    (duologue-tests--wait-idle)
+    (duologue-switch-profile "nope")
+    (duologue-tests--wait-text "send the request again (there is no profile \"nope\""))
+  (should (equal (duologue--error-text '((message . "it failed: wrong key") (detail . "auth: status 401: Wrong key")))
+                 "it failed: wrong key (auth: status 401)"))
+  (should (equal (duologue--error-text '((message . "it failed") (detail . "config: it failed"))) "it failed")))
+
 (ert-deftest duologue-the-last-prompt-is-edited ()
   (duologue-tests--with duologue-tests--echo
     (dolist (prompt '("first" "second"))

@@ -607,6 +607,22 @@ reads it is disturbed."
             (duologue--chat-ordinal chat) 0))
     (duologue--advance chat (or (alist-get 'snapshotOrdinal snapshot) "0"))))
 
+(defun duologue--error-text (failure)
+  "Return the message of FAILURE, and what that does not have of its detail.
+After the class of a failure these are parts; a detail without a class is one
+reason."
+  (let* ((message (or (alist-get 'message failure) ""))
+         (detail (or (alist-get 'detail failure) ""))
+         (case-fold-search nil)
+         (class (and (string-match "\\`[a-z_]+: ?" detail) (match-string 0 detail)))
+         (parts (if class (split-string (substring detail (length class)) ": ") (list detail)))
+         (added (seq-remove (lambda (part)
+                              (string-search (downcase part) (downcase message)))
+                            (mapcar #'string-trim parts))))
+    (if added
+        (format "%s (%s%s)" message (or class "") (string-join added ": "))
+      message)))
+
 (defun duologue--failed (chat id failure)
   "Take FAILURE of the request ID into CHAT."
   (let-alist failure
@@ -617,7 +633,7 @@ reads it is disturbed."
       (setf (duologue--chat-last-error chat) failure))
     ;; The error of a run is a message of the conversation.
     (unless (member .code '("run_failed" "unknown_tool_call" "no_active_request"))
-      (duologue--notice chat (format "%s: %s" .code .message)))))
+      (duologue--notice chat (format "%s: %s" .code (duologue--error-text failure))))))
 
 (defun duologue--ended (chat id status)
   "Note that the request ID of CHAT has ended with STATUS."
@@ -1147,7 +1163,7 @@ The second time, leave everything as it is."
                           (error nil))))
           (let-alist document
             (when (or (not document) (and .error (not .data)))
-              (user-error "Duologue: %s" (or .error.message (format "it ended with status %s" status))))
+              (user-error "Duologue: %s" (or (and .error (duologue--error-text .error)) (format "it ended with status %s" status))))
             .data))))))
 
 (defun duologue--sessions ()

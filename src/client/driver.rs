@@ -11,6 +11,7 @@ use super::request::Flight;
 use super::tools;
 use crate::protocol::any::Any;
 use crate::protocol::constants::code;
+use crate::protocol::error_text::with_detail;
 use crate::protocol::proto::frontendtools::FrontendToolResultCommand;
 use crate::protocol::proto::rpc::rpc_line::Frame;
 use crate::protocol::proto::rpc::rpc_request_line::Request as Body;
@@ -279,7 +280,8 @@ impl Driver {
         if code != code::UNKNOWN_TOOL_CALL {
             let command =
                 FrontendToolResultCommand { tool_call_id: call.to_owned(), ..Default::default() };
-            let why = format!("the server does not take the result: {message} {detail}");
+            let why = with_detail(message, detail);
+            let why = format!("the server does not take the result: {why}");
             self.write(Body::ToolResult(tools::failed(command, why)));
         }
     }

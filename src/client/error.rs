@@ -1,6 +1,7 @@
 //! What can go wrong, as types.
 
 use crate::protocol::constants::{class, code};
+use crate::protocol::error_text::with_detail;
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::task::report::ErrorClass;
 use std::process::ExitStatus;
@@ -85,9 +86,9 @@ pub enum Error {
     Refused(Refused),
 }
 
-/// An error of the server.
+/// An error of the server. Its text is the message, and in parentheses what the detail says besides.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[error("{}", with_detail(.message, .detail))]
 pub struct Refused {
     /// The error's code, for programs.
     pub code: String,

@@ -3,6 +3,7 @@
 use super::{Requests, Settings};
 use crate::output;
 use crate::protocol::any::Any;
+use crate::protocol::error_text::with_detail;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
 use crate::session::SessionMode;
@@ -60,23 +61,6 @@ impl Diagnostics {
     }
 }
 
-/// The message of an error, and in parentheses what its detail says besides.
-pub(crate) fn with_detail(message: &str, detail: &str) -> String {
-    let more = additions(message, detail).map(|text| format!(" ({text})")).unwrap_or_default();
-    format!("{message}{more}")
-}
-
-/// The parts of `detail` that `message` does not hold; `None` if that is only the class.
-fn additions(message: &str, detail: &str) -> Option<String> {
-    let message = message.to_lowercase();
-    let (class, rest) = detail.split_once(':').unwrap_or(("", detail));
-    let parts = rest.split(": ").map(str::trim);
-    let parts: Vec<_> =
-        parts.filter(|part| !part.is_empty() && !message.contains(&part.to_lowercase())).collect();
-    let class = Some(class).filter(|class| !class.is_empty());
-    (!parts.is_empty()).then(|| class.into_iter().chain(parts).collect::<Vec<_>>().join(": "))
-}
-
 fn warning(payload: &Any) -> Option<String> {
     if let Any::ChatProviderCallFinished(call) = payload {
         return output::cut_off(call).map(str::to_owned);
@@ -91,23 +75,4 @@ fn warning(payload: &Any) -> Option<String> {
         return output::nothing_found(tally.objects, tally).map(str::to_owned);
     }
     None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_person_reads_nothing_twice() {
-        let check = |message, detail, expected: Option<&str>| {
-            assert_eq!(additions(message, detail).as_deref(), expected, "{detail}");
-        };
-        check("it failed", "", None);
-        check("it failed", "config:", None);
-        check("it failed", "It failed", None);
-        check("it failed: wrong key", "auth: status 401: Wrong key", Some("auth: status 401"));
-        check("it failed (status 401): wrong", "auth: status 401: wrong", None);
-        check("it failed", "line 1: not JSON (byte 1)", Some("line 1: not JSON (byte 1)"));
-        check("it failed", "no such file", Some("no such file"));
-    }
 }

@@ -77,4 +77,4 @@ def _reason(error: DuologueError) -> str | None:
         return str(error)
     if not isinstance(error, RequestError) or isinstance(error, ToolError):
         return None
-    return f"The server does not take the result: {error} {error.detail}"
+    return f"The server does not take the result: {error}"

@@ -11,6 +11,8 @@ _CLASSES = frozenset(
 _RETRYABLE = frozenset(("rate_limited", "timeout", "network"))
 # The detail of a provider's failure after which the same prompt may succeed, as the exit status 75 of the program has it.
 _PASSING = re.compile(r"provider: (?:status|code) (?:408|409|429|5(?!01|05)\d\d)(?!\d)")
+# What the detail of a failed run begins with.
+_CLASS = re.compile(r"([a-z_]+):")
 _WAIT = re.compile(r"requests a wait of (\d+) s")
 
 
@@ -55,15 +57,30 @@ class ProcessEnded(DuologueError):
 
 
 class RequestError(DuologueError):
-    """The server refused a request, or its run failed. `code` is for programs; the text is for people."""
+    """The server refused a request, or its run failed.
+
+    `code` is for programs. The text is for people: it is the server's `message`, and what its `detail` says besides.
+    """
 
     def __init__(self, code: str, message: str, detail: str = "") -> None:
-        super().__init__(message or code)
+        super().__init__(_with_detail(message or code, detail))
         self.code = code
+        self.message = message
         self.detail = detail
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.code, str(self), self.detail), self.__dict__
+        return type(self), (self.code, self.message, self.detail), self.__dict__
+
+
+def _with_detail(message: str, detail: str) -> str:
+    """The message, and in parentheses what it does not have of the detail: parts after a class, or else all of it."""
+    lower = message.lower()
+    found = _CLASS.match(detail)
+    parts = detail[found.end() :].split(": ") if found else [detail]
+    added = [part for part in map(str.strip, parts) if part and part.lower() not in lower]
+    if found and added:
+        added.insert(0, found[1])
+    return f"{message} ({': '.join(added)})" if added else message
 
 
 class Busy(RequestError):

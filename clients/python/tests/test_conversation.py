@@ -871,6 +871,23 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
                 await chat.run("x", settings={"nonsense": 1})
             self.assertEqual(caught.exception.code, "invalid_settings")
 
+    async def test_the_text_of_an_error_has_its_reason(self):
+        async with real() as chat:
+            with self.assertRaises(duologue.RequestError) as caught:
+                await chat.run("x", settings={"temprature": 1})
+            error = caught.exception
+            self.assertIn('(there is no setting "temprature"; the settings are ', str(error))
+            self.assertEqual(str(error), f"{error.message} ({error.detail})")
+            with self.assertRaisesRegex(duologue.RequestError, r'\(there is no profile "nope"; there are: '):
+                await chat.switch_model(profile="nope")
+        for message, detail, text in (
+            ("it failed", "", "it failed"),
+            ("it failed", "config: it failed", "it failed"),
+            ("it failed: wrong key", "auth: status 401: Wrong key", "it failed: wrong key (auth: status 401)"),
+            ("it failed", 'no profile "x"; there are: fail', 'it failed (no profile "x"; there are: fail)'),
+        ):
+            self.assertEqual(str(duologue.RequestError("run_failed", message, detail)), text)
+
     async def test_resources_of_tool_servers_go_with_a_prompt(self):
         async with difficult("repeat") as chat:
             request = json.loads((await chat.run("x", resources=[("docs", "file:///a.md")])).text)

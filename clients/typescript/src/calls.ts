@@ -79,5 +79,5 @@ export class Calls {
 function reasonOf(error: unknown): string | undefined {
   if (error instanceof TooLong) return error.message;
   if (!(error instanceof RequestError) || error instanceof ToolError) return undefined;
-  return `The server does not take the result: ${error.message} ${error.detail}`.trimEnd();
+  return `The server does not take the result: ${error.message}`;
 }

@@ -41,15 +41,34 @@ export class ProcessEnded extends DuologueError {
   }
 }
 
-/** The server refused a request, or its run failed. `code` is for programs; the message is for people. */
+/**
+ * The server refused a request, or its run failed. `code` is for programs. The message is for people: it is the server's
+ * own, which `summary` is alone, and what its `detail` says besides.
+ */
 export class RequestError extends DuologueError {
+  readonly summary: string;
+
   constructor(
     readonly code: string,
     message: string,
     readonly detail: string = "",
   ) {
-    super(message || code);
+    super(withDetail(message || code, detail));
+    this.summary = message;
   }
+}
+
+/** The message, and in parentheses what it does not have of the detail: parts after a class, or else all of it. */
+function withDetail(message: string, detail: string): string {
+  const lower = message.toLowerCase();
+  // What the detail of a failed run begins with.
+  const [start, name] = /^([a-z_]+):/.exec(detail) ?? [];
+  const parts = start === undefined ? [detail] : detail.slice(start.length).split(": ");
+  const isNew = (part: string) => part !== "" && !lower.includes(part.toLowerCase());
+  const added = parts.map((part) => part.trim()).filter(isNew);
+  if (added.length === 0) return message;
+  if (name !== undefined) added.unshift(name);
+  return `${message} (${added.join(": ")})`;
 }
 
 /** A run is active, and the client was started with `onBusy: "reject"`. */

@@ -478,6 +478,24 @@ test("models and settings", async () => {
   });
 });
 
+test("the text of an error has its reason", async () => {
+  await hold(real(), async (chat) => {
+    const failure = chat.run("x", { settings: { temprature: 1 } }).catch((error: unknown) => error);
+    const error = (await failure) as RequestError;
+    assert.match(error.message, /\(there is no setting "temprature"; the settings are /);
+    assert.equal(error.message, `${error.summary} (${error.detail})`);
+    await assert.rejects(chat.switchModel({ profile: "nope" }), /\(there is no profile "nope"; there are: /);
+  });
+  for (const [message, detail, text] of [
+    ["it failed", "", "it failed"],
+    ["it failed", "config: it failed", "it failed"],
+    ["it failed: wrong key", "auth: status 401: Wrong key", "it failed: wrong key (auth: status 401)"],
+    ["it failed", 'no profile "x"; there are: fail', 'it failed (no profile "x"; there are: fail)'],
+  ] as const) {
+    assert.equal(new RequestError("run_failed", message, detail).message, text);
+  }
+});
+
 test("resources of tool servers go with a prompt", async () => {
   await hold(difficult("repeat"), async (chat) => {
     const resources = [{ server: "docs", uri: "file:///a.md" }];

@@ -97,6 +97,16 @@ class Chat(Test):
         editor.command("Duologue model third")
         editor.wait("the third model", lambda: "third" in editor.screen().split("\n")[0])
 
+    def test_the_text_of_an_error_has_its_reason(self):
+        editor = self.editor()
+        editor.command("Duologue hi")
+        editor.wait_text("You said: hi")
+        editor.command("Duologue profile nope")
+        editor.wait_text('send the request again (there is no profile "nope"')
+        check = lambda *error: editor.lua("return require('duologue.text').of_error(...)", dict(zip(("message", "detail"), error)))
+        self.assertEqual(check("it failed: wrong key", "auth: status 401: Wrong key"), "it failed: wrong key (auth: status 401)")
+        self.assertEqual(check("it failed", "config: it failed"), "it failed")
+
     def test_the_last_prompt_is_asked_again(self):
         editor = self.editor()
         editor.command("Duologue first")

@@ -2,7 +2,7 @@
 
 use super::{FOUND, LATER, OUTPUT, USAGE};
 use crate::engine::RunError;
-use crate::stdio::with_detail;
+use crate::protocol::error_text::with_detail;
 use crate::support::files;
 use crate::support::stderr;
 use crate::support::terminal::escape_control;

@@ -222,6 +222,20 @@ async fn settings_and_attachments_go_along() {
 }
 
 #[tokio::test]
+async fn the_text_of_an_error_has_its_reason() {
+    let chat = start(real()).await;
+    let nonsense = [("temprature".to_owned(), 1.into())].into_iter().collect();
+    let refused = chat.run(Prompt::from("x").settings(nonsense)).await.expect_err("a refusal");
+    let text = refused.to_string();
+    assert!(text.contains(" (there is no setting \"temprature\"; the settings are "), "{text}");
+    let error = refused.refused().expect("an error of the server");
+    assert_eq!(text, format!("{} ({})", error.message, error.detail));
+    // What the message has is not said again.
+    let wrong = real().args(["--nonsense"]).start().await.expect_err("a refusal").to_string();
+    assert_eq!(wrong.matches("--nonsense").count(), 1, "{wrong}");
+}
+
+#[tokio::test]
 async fn an_attachments_path_is_the_programs_own() {
     let chat = start(real().folder("/")).await;
     let answer = chat.run(Prompt::from("x").attach("examples/squares.png")).await;

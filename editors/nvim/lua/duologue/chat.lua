@@ -197,7 +197,7 @@ function M:failed(id, failure)
   end
   -- The error of a run is a message of the conversation. A call that was decided meanwhile needs no decision.
   if failure.code ~= "run_failed" and failure.code ~= "unknown_tool_call" and failure.code ~= "no_active_request" then
-    self.view:notice(("**%s**: %s"):format(failure.code or "error", failure.message or ""))
+    self.view:notice(("**%s**: %s"):format(failure.code or "error", Text.of_error(failure)))
   end
 end
 

@@ -1,5 +1,6 @@
 --- Commands of duologue that print one JSON document: what is stored, models, profiles.
 local config = require("duologue.config")
+local Text = require("duologue.text")
 
 local M = {}
 
@@ -51,7 +52,7 @@ function M.run(words, on_data, on_error, folder)
       end
       local document = read(result)
       if document.error and not document.data then
-        on_error(document.error.message or "")
+        on_error(Text.of_error(document.error))
       else
         on_data(document.data, document)
       end

@@ -181,7 +181,7 @@ local function frame_came(self, frame)
     end
     schedule(self)
   elseif frame.error then
-    self.why = frame.error.message
+    self.why = Text.of_error(frame.error)
   elseif frame.done and (frame.requestId == REQUEST or frame.requestId == nil) then
     ended(self, frame.done.status)
   end

@@ -35,6 +35,24 @@ function M:set(text)
   return true
 end
 
+--- The text of an error: its message, and in parentheses what that does not have of the detail. After the class of a
+--- failure these are parts; a detail without a class is one reason.
+function M.of_error(failure)
+  local message, detail = failure.message or "", failure.detail or ""
+  local class, rest = detail:match("^([a-z_]+):(.*)$")
+  local added = {}
+  for _, part in ipairs(class and vim.split(rest, ": ", { plain = true }) or { detail }) do
+    part = vim.trim(part)
+    if part ~= "" and not message:lower():find(part:lower(), 1, true) then
+      added[#added + 1] = part
+    end
+  end
+  if #added == 0 then
+    return message
+  end
+  return ("%s (%s%s)"):format(message, class and class .. ": " or "", table.concat(added, ": "))
+end
+
 --- Lines for a buffer. A carriage return has no use there.
 function M.lines(text)
   return vim.split((text:gsub("\r", "")), "\n", { plain = true })
