@@ -453,13 +453,16 @@ fn struct_of(members: Map<String, Value>) -> Struct {
 }
 
 impl Builder {
-    /// Starts the process, and checks what it is.
+    /// Starts the process, and checks what it is. Where no provider is configured, and nobody has chosen the built-in
+    /// engine, this answers, and a warning of `tracing` says so; with `--require-provider` among the
+    /// [`args`](Self::args) it is an [`Error::Config`].
     ///
     /// # Errors
     /// If there is no program, it is too old, it does not begin in time, or its command line or store is refused.
     pub async fn start(mut self) -> Result<Duologue, Error> {
         self.settle_folder();
         let link = self.connect(pending()).await?;
+        self.warns_of_echo = false;
         Ok(Duologue { held: Arc::new(Held::new(link)), options: self })
     }
 

@@ -19,6 +19,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -33,6 +34,8 @@ const (
 	protocol        = "pinocchio.chatapp.rpc.v1"
 	requestBytesMax = 10 * 1024 * 1024
 	forkTime        = time.Minute
+	// echo is what the program writes to standard error where nobody has chosen what answers.
+	echo = "the built-in echo engine answers"
 )
 
 var serverVersionMin = [3]int{0, 1, 0}
@@ -65,6 +68,8 @@ type Client struct {
 	storeError   error
 	// hasEarlierTools reports that the session has tools of an earlier program.
 	hasEarlierTools bool
+	// warned is done once the program was warned of the built-in engine.
+	warned sync.Once
 }
 
 // seen is what a client has seen of a conversation.
@@ -82,7 +87,8 @@ type attempt struct {
 }
 
 // Start starts the process, and checks what it is. The context is that of the start alone; its error is returned if it
-// ends before Options.StartTimeout.
+// ends before Options.StartTimeout. Where no provider is configured, and nobody has chosen the built-in engine, this
+// answers, and slog.Warn says so; with "--require-provider" in Options.Args it is an ErrConfig.
 func Start(ctx context.Context, options Options) (*Client, error) {
 	options.setDefaults()
 	c := &Client{options: options}
@@ -100,7 +106,7 @@ func (c *Client) start(ctx context.Context, closes int) error {
 	if err != nil {
 		return err
 	}
-	p, err := startProcess(append([]string{binary}, c.options.args()...), c.options.environment(), c.options.Dir)
+	p, err := startProcess(append([]string{binary}, c.options.args()...), c.options.environment(), c.options.Dir, c.warn)
 	if err != nil {
 		return err
 	}
@@ -129,6 +135,17 @@ func (c *Client) start(ctx context.Context, closes int) error {
 	}
 	c.giveUp(p, err)
 	return err
+}
+
+// warn logs, once, that the built-in engine answers though nobody has chosen it.
+func (c *Client) warn(stderr string) {
+	if strings.Contains(stderr, echo) {
+		c.warned.Do(func() {
+			slog.Warn("no provider is configured, so the built-in echo engine of duologue answers with what it was asked: " +
+				"run `duologue profiles init`, or set the key of a provider; \"--require-provider\" in Options.Args makes " +
+				"this an error, and Options.Engine \"echo\" has no warning")
+		})
+	}
 }
 
 // giveUp ends a process that could not be gone on with.

@@ -1,8 +1,12 @@
 package duologue_test
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +75,25 @@ func TestErrorsOfACommandLine(t *testing.T) {
 		equal(t, errors.Is(err, duologue.ErrConfig), true)
 		contains(t, err.Error(), "--nonsense")
 	}
+}
+
+func TestAnEchoNobodyAskedForIsAWarning(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(before) })
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	unchosen := duologue.Options{Binary: filepath.Join(root, "clients/without_provider"), Env: []string{"DUOLOGUE_BIN=" + os.Getenv("DUOLOGUE_BIN")}}
+	chosen := unchosen
+	chosen.Engine = "echo"
+	for _, options := range []duologue.Options{unchosen, chosen} {
+		chat := start(t, options)
+		equal(t, run(t, chat, "x").Text, "Turn 1. You said: x")
+		_ = chat.Close() // Standard error is read then.
+	}
+	equal(t, strings.Count(log.String(), "the built-in echo engine of duologue answers"), 1)
+	unchosen.Args = []string{"--require-provider"}
+	_, err := duologue.Start(t.Context(), unchosen)
+	equal(t, errors.Is(err, duologue.ErrConfig), true)
 }
 
 func TestNotInstalled(t *testing.T) {

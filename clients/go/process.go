@@ -74,7 +74,8 @@ type process struct {
 	closeStdin func() error
 }
 
-func startProcess(command []string, env []string, dir string) (*process, error) {
+// startProcess starts a process; onStderr gets the end of what that has written to standard error, where there is more.
+func startProcess(command []string, env []string, dir string, onStderr func(string)) (*process, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env, cmd.Dir = env, dir
 	// In a group of its own: Ctrl-C at the terminal is for this program, which decides what stops.
@@ -91,7 +92,7 @@ func startProcess(command []string, env []string, dir string) (*process, error) 
 	p := &process{cmd: cmd, stdout: stdout, writes: make(chan []byte, queuedWrites), ended: make(chan struct{})}
 	p.stderrRead = make(chan struct{})
 	p.closeStdin = sync.OnceValue(stdin.Close)
-	go p.keepTail(stderr)
+	go p.keepTail(stderr, onStderr)
 	go func() {
 		for {
 			select {
@@ -106,7 +107,7 @@ func startProcess(command []string, env []string, dir string) (*process, error) 
 	return p, nil
 }
 
-func (p *process) keepTail(stderr io.Reader) {
+func (p *process) keepTail(stderr io.Reader, onStderr func(string)) {
 	defer close(p.stderrRead)
 	chunk := make([]byte, stderrBytes)
 	for {
@@ -117,6 +118,7 @@ func (p *process) keepTail(stderr io.Reader) {
 			p.stderr = append(p.stderr[:0], p.stderr[surplus:]...)
 		}
 		p.mu.Unlock()
+		onStderr(p.tail())
 		if err != nil {
 			return
 		}

@@ -27,6 +27,9 @@ const EVENTS_VARIABLE: &str = "DUOLOGUE_EVENTS";
 /// Bytes of the end of standard error that are kept.
 const STDERR_BYTES: usize = 16 * 1024;
 
+/// What the program writes there where nobody has chosen what answers.
+const ECHO: &str = "the built-in echo engine answers";
+
 /// Lines that wait to be written.
 const LINES_AHEAD: usize = 16;
 
@@ -85,7 +88,7 @@ impl Process {
         let (lines, to_write) = mpsc::channel(LINES_AHEAD);
         tokio::spawn(write(stdin, to_write));
         let tail = Tail::default();
-        let reading = tokio::spawn(read_tail(stderr, tail.clone()));
+        let reading = tokio::spawn(read_tail(stderr, tail.clone(), options.warns_of_echo));
         Ok((Self { child, stdout, stderr: tail, reading }, lines))
     }
 
@@ -139,10 +142,17 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<Vec<u8>>) {
     }
 }
 
-async fn read_tail(mut stderr: ChildStderr, tail: Tail) {
+async fn read_tail(mut stderr: ChildStderr, tail: Tail, mut warns_of_echo: bool) {
     let mut piece = vec![0; STDERR_BYTES];
     while let Ok(bytes @ 1..) = stderr.read(&mut piece).await {
         tail.push(&piece[..bytes]);
+        if warns_of_echo && tail.text().contains(ECHO) {
+            warns_of_echo = false;
+            tracing::warn!(
+                "no provider is configured, so the built-in echo engine of duologue answers with what it was asked: run \
+                 `duologue profiles init`, or set the key of a provider; --require-provider makes this an error"
+            );
+        }
     }
 }
 

@@ -22,6 +22,7 @@ mod client;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_duologue");
 const DIFFICULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/difficult_server.py");
+const WITHOUT_PROVIDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/without_provider");
 const CHECK_README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/check_readme.py");
 
 fn real() -> Builder {

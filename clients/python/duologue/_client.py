@@ -70,7 +70,9 @@ class Duologue:
     - `binary`: the program; otherwise `DUOLOGUE_BIN`, the package's own, or the one on the `PATH`.
     - `store`, `session`: where the conversation is stored, otherwise where `DUOLOGUE_STORE` says, and its name; the same
       names go on with it.
-    - `engine`, `model`, `profile`, `system`: what answers, and how. `args` are further options of `duologue rpc`.
+    - `engine`, `model`, `profile`, `system`: what answers, and how. `args` are further options of `duologue rpc`. Where no
+      provider is configured the built-in engine answers, and a warning (`warnings`) says so; `args=["--require-provider"]`
+      makes that a `ConfigError`.
     - `tools`: functions that the model may call. `approve`: decides about calls of tool servers, with True, False, the
       reason for a no, or "ALLOW_SESSION"; without it they are denied. `approve_timeout` is its longest time.
     - `on_notice`: gets events of the session that belong to no request, or to one that has no result and is no stream,

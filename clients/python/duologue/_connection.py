@@ -8,6 +8,7 @@ import contextvars
 import itertools
 import json
 import os
+import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -34,6 +35,8 @@ from ._settings import Settings
 
 # Of later servers: each is asked for by itself, and may be unknown.
 NEWER_EXTENSIONS = ("tool-progress",)
+# What the program writes to standard error where nobody has chosen what answers.
+ECHO = "the built-in echo engine answers"
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -65,6 +68,7 @@ class Connection:
         # The session has tools of an earlier program.
         self._has_earlier_tools = False
         self.is_inherited = False
+        self._has_warned = False
         _connections.add(self)
 
     async def start(self) -> None:
@@ -87,7 +91,8 @@ class Connection:
         self.session_id = ""
         self._begun = self._loop.create_future()
         try:
-            self.process = Process(command, self.settings.env, self.settings.cwd, self._on_bytes, self._on_end)
+            pipes = (self._on_bytes, self._on_end, self._on_stderr)
+            self.process = Process(command, self.settings.env, self.settings.cwd, *pipes)
             await asyncio.wait_for(self._begin(), self.settings.start_timeout)
         except (TimeoutError, asyncio.TimeoutError):
             tail = await self._abort()
@@ -274,6 +279,12 @@ class Connection:
         if self._fed:
             self._fed.wake()
             self._fed = None
+
+    def _on_stderr(self) -> None:
+        if not self._has_warned and ECHO in self.stderr and not self._loop.is_closed():
+            self._has_warned = True
+            # By the loop, as a program may have warnings raised.
+            self._loop.call_soon(_warn_of_echo)
 
     def _feed(self, chunk: bytes) -> None:
         for line in self._lines.feed(chunk):
@@ -498,6 +509,15 @@ class Connection:
         if self.settings.on_notice:
             # By the loop: what it raises gets to the loop's exception handler, and not into the reading of frames.
             self._loop.call_soon(self.settings.on_notice, notice)
+
+
+def _warn_of_echo() -> None:
+    warnings.warn(
+        "no provider is configured, so the built-in echo engine of duologue answers with what it was asked: run "
+        '`duologue profiles init`, or set the key of a provider; args=["--require-provider"] makes this an error, and '
+        'engine="echo" has no warning',
+        stacklevel=1,
+    )
 
 
 def _line(body: JsonObject) -> bytes:

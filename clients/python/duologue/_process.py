@@ -54,7 +54,10 @@ def _named(name: str, source: str) -> str:
 
 
 class Process:
-    """A process and its three pipes. `on_bytes` gets what it writes; `on_end` is called once, when that is over."""
+    """A process and its three pipes. `on_bytes` gets what it writes; `on_end` is called once, when that is over.
+
+    `on_stderr` is called where there is more on standard error.
+    """
 
     def __init__(
         self,
@@ -63,10 +66,12 @@ class Process:
         cwd: str | os.PathLike[str] | None,
         on_bytes: Callable[[bytes], None],
         on_end: Callable[[], None],
+        on_stderr: Callable[[], None] = lambda: None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._on_bytes = on_bytes
         self._on_end = on_end
+        self._on_stderr = on_stderr
         self._unwritten = bytearray()
         self._drained = asyncio.Event()
         self._drained.set()
@@ -195,6 +200,7 @@ class Process:
             if not chunk:
                 self._loop.remove_reader(self._err)
             self._stderr = (self._stderr + chunk)[-STDERR_BYTES:]
+            self._on_stderr()
 
     def _write(self) -> None:
         try:

@@ -13,6 +13,7 @@ from duologue import Duologue
 
 ROOT = Path(__file__).parents[3]
 BINARY = os.environ.get("DUOLOGUE_BIN") or str(ROOT / "target/debug/duologue")
+WITHOUT_PROVIDER = str(ROOT / "clients/without_provider")
 DIFFICULT = str(ROOT / "clients/difficult_server.py")
 CLOCK = f"python3 {ROOT}/examples/clock.py"
 WAIT_S = 30.0

@@ -19,13 +19,14 @@ import time
 import typing
 import unittest
 import uuid
+import warnings
 from collections.abc import Sequence
 from typing import Literal, Union
 from unittest import mock
 
 import duologue
-from duologue import TextPatch, messages
-from tests.support import BINARY, CLOCK, DIFFICULT, WAIT_S, difficult, pid_of, real, script, unreachable
+from duologue import Duologue, TextPatch, messages
+from tests.support import BINARY, CLOCK, DIFFICULT, WAIT_S, WITHOUT_PROVIDER, difficult, pid_of, real, script, unreachable
 
 CALLS = [
     {"text": "Let me look.", "tools": [{"name": "get_time", "arguments": {"city": "Berlin"}}]},
@@ -887,6 +888,24 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
             ("it failed", 'no profile "x"; there are: fail', 'it failed (no profile "x"; there are: fail)'),
         ):
             self.assertEqual(str(duologue.RequestError("run_failed", message, detail)), text)
+
+    async def test_an_echo_nobody_asked_for_is_a_warning(self):
+        unchosen = {"binary": WITHOUT_PROVIDER, "env": {"DUOLOGUE_BIN": BINARY}}
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            async with Duologue(**unchosen, store=folder + "/chat.db", session="ada") as chat:
+                self.assertEqual((await chat.run("x")).text, "Turn 1. You said: x")
+                os.kill(pid_of(chat), signal.SIGKILL)
+                with self.assertRaises(duologue.ProcessEnded):
+                    await chat.run("lost")
+                await chat.reconnect()
+            async with Duologue(**unchosen, engine="echo") as chat:
+                await chat.run("x")
+            await asyncio.sleep(0)  # A warning is given by the loop.
+        self.assertEqual(len(warned), 1)
+        self.assertIn("the built-in echo engine of duologue answers", str(warned[0].message))
+        with self.assertRaisesRegex(duologue.ConfigError, "no provider is configured"):
+            await Duologue(**unchosen, args=["--require-provider"]).start()
 
     async def test_resources_of_tool_servers_go_with_a_prompt(self):
         async with difficult("repeat") as chat:

@@ -31,6 +31,8 @@ const PAUSE_BYTES = 8 * 1024 * 1024;
 const QUEUE_BYTES_MAX = 256 * 1024 * 1024;
 // Half a character, as of a text that was cut: JSON.stringify writes it alone as an escape, which the server can't read.
 const HALF = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g;
+// What the program writes to standard error where nobody has chosen what answers.
+const ECHO = "the built-in echo engine answers";
 const STDERR_CHARS = 2000;
 const START_MS = 30_000;
 const CLOSE_MS = 5000;
@@ -77,6 +79,7 @@ export class Connection implements Owner {
   #hasEarlierTools = false;
   #isClosing = false;
   #isPaused = false;
+  #hasWarned = false;
   #lastEvent: FrameEvent | undefined;
   #lastOrdinal = 0n;
 
@@ -102,6 +105,7 @@ export class Connection implements Owner {
       {
         bytes: (chunk) => this.#process === child && this.#bytes(lines, chunk),
         end: (failure) => this.#process === child && this.#ended(child, failure),
+        stderr: (tail) => this.#warn(tail),
       },
     );
     this.#process = child;
@@ -412,6 +416,17 @@ export class Connection implements Owner {
         throw error;
       });
     }
+  }
+
+  #warn(stderr: string): void {
+    if (this.#hasWarned || !stderr.includes(ECHO)) return;
+    this.#hasWarned = true;
+    process.emitWarning(
+      "no provider is configured, so the built-in echo engine of duologue answers with what it was asked: run " +
+        '`duologue profiles init`, or set the key of a provider; args: ["--require-provider"] makes this an error, ' +
+        'and engine: "echo" has no warning',
+      "DuologueWarning",
+    );
   }
 
   #greet(frame: Frame): void {

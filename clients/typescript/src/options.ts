@@ -17,6 +17,10 @@ export interface Options {
   store?: string;
   /** Its name there: the same one goes on with it. */
   session?: string;
+  /**
+   * What answers. Where no provider is configured it is the built-in engine, and a warning of the process says so;
+   * `args: ["--require-provider"]` makes that a `ConfigError`.
+   */
   engine?: string;
   model?: string;
   profile?: string;

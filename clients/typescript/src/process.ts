@@ -66,7 +66,7 @@ export class Process {
   constructor(
     command: string[],
     options: { env: NodeJS.ProcessEnv; cwd: string | undefined },
-    on: { bytes: (chunk: Buffer) => void; end: (failure?: Error) => void },
+    on: { bytes: (chunk: Buffer) => void; end: (failure?: Error) => void; stderr: (tail: string) => void },
   ) {
     const [program = "", ...args] = command;
     // In a group of its own: Ctrl-C at the terminal is for this program, which decides what stops.
@@ -90,6 +90,7 @@ export class Process {
     child.stderr!.on("data", (chunk: Buffer) => {
       // A copy: a part would hold the memory of the whole.
       this.#stderr = Buffer.from(Buffer.concat([this.#stderr, chunk]).subarray(-STDERR_BYTES));
+      on.stderr(this.stderr);
     });
     // A process that has ended reads no more; its end is reported elsewhere.
     for (const pipe of [child.stdin!, child.stdout!, child.stderr!]) pipe.on("error", () => undefined);

@@ -13,7 +13,7 @@ import { Duologue, type Event } from "duologue";
 import { FrameEvent } from "#internal/events";
 import { Lines, Overlong } from "#internal/lines";
 import { Request } from "#internal/requests";
-import { BINARY, DIFFICULT, difficult, gone, hold, inFolder, real, ROOT, unreachable, until, withProvider, withScript } from "./support.js";
+import { BINARY, DIFFICULT, difficult, gone, hold, inFolder, real, ROOT, unreachable, until, withProvider, withScript, WITHOUT_PROVIDER } from "./support.js";
 
 const LINES_OF_A_RUN = 10;
 const LONG = 64 * 1024 * 1024;
@@ -648,6 +648,25 @@ test("a relative path to the program and another folder", async () => {
     process.chdir(folder);
     if (named === undefined) delete process.env.DUOLOGUE_BIN;
     else process.env.DUOLOGUE_BIN = named;
+  }
+});
+
+test("an echo nobody asked for is a warning", async () => {
+  const warnings: Error[] = [];
+  const note = (warning: Error) => void warnings.push(warning);
+  process.on("warning", note);
+  try {
+    const unchosen = { binary: WITHOUT_PROVIDER, env: { DUOLOGUE_BIN: BINARY } };
+    for (const options of [unchosen, { ...unchosen, engine: "echo" }]) {
+      const { text } = await hold(options, (chat) => chat.run("x"));
+      assert.equal(text, "Turn 1. You said: x");
+    }
+    await assert.rejects(Duologue.start({ ...unchosen, args: ["--require-provider"] }), duologue.ConfigError);
+    const about = warnings.filter(({ name }) => name === "DuologueWarning").map(({ message }) => message);
+    assert.equal(about.length, 1);
+    assert.match(about[0]!, /the built-in echo engine of duologue answers/);
+  } finally {
+    process.off("warning", note);
   }
 });
 

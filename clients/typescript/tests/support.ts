@@ -12,6 +12,7 @@ import { Duologue, type Options } from "duologue";
 export const ROOT = fileURLToPath(new URL("../../../../", import.meta.url));
 export const BINARY = process.env.DUOLOGUE_BIN ?? join(ROOT, "target/debug/duologue");
 export const DIFFICULT = join(ROOT, "clients/difficult_server.py");
+export const WITHOUT_PROVIDER = join(ROOT, "clients/without_provider");
 export const CLOCK = `python3 ${join(ROOT, "examples/clock.py")}`;
 const WAIT_MS = 30_000;
 

@@ -1,16 +1,17 @@
 //! How processes are found, and how they end.
 
 use super::{
-    BINARY, Scratch, difficult, endless, kill, process_of, read_to, real, rest, run, start,
-    texts_and_statuses, unreachable, wait_until_gone,
+    BINARY, Scratch, WITHOUT_PROVIDER, difficult, endless, kill, process_of, read_to, real, rest,
+    run, start, texts_and_statuses, unreachable, until, wait_until_gone,
 };
 use crate::process::{Process, eventually};
 use duologue::client::{Answer, Builder, Duologue, Error};
 use rustix::process::{Pid, getpgid};
 use std::env;
-use std::io::{BufRead, BufReader, Write, stdout};
+use std::io::{self, BufRead, BufReader, Write, stdout};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::spawn_blocking;
 
@@ -127,6 +128,45 @@ async fn a_relative_path_to_the_program_and_another_folder() {
     let relative = format!("{up}{BINARY}");
     let builder = Duologue::builder().binary(&relative).engine("echo").folder("/");
     assert!(run(&start(builder).await, "x").await.text.ends_with("You said: x"), "{relative}");
+}
+
+/// What is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().expect("no panic")).into_owned()
+    }
+}
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no panic").write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn an_echo_nobody_asked_for_is_a_warning() {
+    let log = Log::default();
+    let written = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || log.clone());
+    let _guard = tracing::subscriber::set_default(subscriber.finish());
+    let builder = Duologue::builder().binary(WITHOUT_PROVIDER).env("DUOLOGUE_BIN", BINARY);
+    let chat = start(builder.clone()).await;
+    assert_eq!(run(&chat, "x").await.text, "Turn 1. You said: x");
+    until(|| written.text().contains("the built-in echo engine of duologue answers")).await;
+    chat.close().await;
+    let chosen = start(builder.clone().engine("echo")).await;
+    run(&chosen, "x").await;
+    chosen.close().await;
+    assert_eq!(written.text().matches("--require-provider").count(), 1, "{}", written.text());
+    let required = builder.args(["--require-provider"]).start().await;
+    assert!(matches!(required, Err(Error::Config(_))), "{required:?}");
 }
 
 #[tokio::test]
