@@ -21,8 +21,31 @@ const KEY_OPTIONS: [&str; 7] = [
 
 const NO_DOCUMENT_TIP: &str = "it prints no document, with or without --no-stream; leave that out";
 
-const KEY_TIP: &str = "set the variable DUOLOGUE_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY \
+pub(super) const KEY_TIP: &str = "set the variable DUOLOGUE_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY \
      instead; other users of the machine can see the options of a process";
+
+/// Commands that people try first, as other programs have them, and their equivalents here.
+const TRIED: [(&[&str], &str); 4] = [
+    (
+        &["init", "setup", "configure", "keys", "key", "auth"],
+        "'duologue profiles init' asks for provider, key and model, and writes them into your profiles",
+    ),
+    (
+        &["login", "logout"],
+        "'duologue mcp login' and 'mcp logout' are for a tool server; 'duologue profiles init' asks for the key \
+         of a provider",
+    ),
+    (
+        &["config", "settings"],
+        "'duologue doctor' reports what is configured, and 'duologue profiles init' configures a provider",
+    ),
+    (&["version"], "'duologue --version' prints the version"),
+];
+
+/// Most words of a command that was tried; more of them are a question.
+const TRIED_WORDS_MAX: usize = 3;
+
+const TEMPERATURE_TIP: &str = "the temperature is set by --temperature, as in --temperature 0.2";
 
 /// The prefix of variables that set options.
 const PREFIX: &str = "DUOLOGUE_";
@@ -49,7 +72,11 @@ pub(super) fn advise(error: Error, words: &[OsString], file: Option<&CommandFile
     let has_similar = error.get(ContextKind::SuggestedSubcommand).is_some();
     let is_misspelt = has_similar && words.len() == 2;
     let is_help = words.get(1).is_some_and(|word| *word == HELP);
-    let tip = if is_help && error.kind() == ErrorKind::InvalidSubcommand {
+    let tip = if error.kind() == ErrorKind::InvalidSubcommand
+        && let Some(tip) = tried(&wrong, &words)
+    {
+        Some(tip.to_owned())
+    } else if is_help && error.kind() == ErrorKind::InvalidSubcommand {
         Some(topic(&wrong, &words))
     } else if error.kind() == ErrorKind::UnknownArgument {
         unknown(&wrong, &words, file)
@@ -165,6 +192,12 @@ fn is_declared_elsewhere(wrong: &str, file: Option<&CommandFile>) -> bool {
     file.is_some() && wrong.starts_with("--") && own_option(wrong, RUN_COMMAND).is_none()
 }
 
+/// The equivalent of the command `wrong`, which other programs have; `words` may be a question that begins with it.
+fn tried(wrong: &str, words: &[&str]) -> Option<&'static str> {
+    let is_command = words.get(1) == Some(&wrong) && words.len() <= 1 + TRIED_WORDS_MAX;
+    TRIED.iter().find(|(names, _)| is_command && names.contains(&wrong)).map(|(_, tip)| *tip)
+}
+
 /// The suggestion for the word `wrong` after `help`, which is about no command and no topic.
 fn topic(wrong: &str, words: &[&str]) -> String {
     let is_first = words.get(2) == Some(&wrong);
@@ -186,6 +219,11 @@ fn unknown(wrong: &str, words: &[&str], file: Option<&CommandFile>) -> Option<St
         return Some(tip.to_owned());
     }
     match (command, path, wrong.strip_prefix("--")) {
+        ("exec" | RUN_COMMAND | "chat" | "rpc", _, None)
+            if wrong == "-t" && words.contains(&wrong) =>
+        {
+            Some(TEMPERATURE_TIP.to_owned())
+        }
         (_, Some(path), Some(name)) => Some(format!(
             "{path} declares no such flag; to add it, put `- {{name: {}, type: string}}` under \
              its `flags:`",
@@ -222,11 +260,11 @@ fn own_option(wrong: &str, command: &str) -> Option<&'static str> {
     let is_run = matches!(command, "exec" | RUN_COMMAND);
     match wrong {
         key if KEY_OPTIONS.contains(&key) => Some(KEY_TIP),
-        "--json" if is_run => Some(
+        "--json" | "--output-format" if is_run => Some(
             "--output json prints one JSON document at the end; --json-stream prints events as \
              they come",
         ),
-        "--json" if command == "rpc" => Some(
+        "--json" | "--output-format" if command == "rpc" => Some(
             "what `rpc` prints is JSON, one frame a line; --no-stream prints one JSON document at \
              the end",
         ),

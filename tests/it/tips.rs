@@ -75,6 +75,30 @@ fn options_of_other_programs_name_ours() {
     check(&["exec", "hi", "--modle", "x"], "'--model'");
 }
 
+#[test]
+fn first_guesses_have_their_equivalents() {
+    for words in [&["init"][..], &["init", "--force"], &["keys", "set", "openai"], &["auth"]] {
+        check(words, "'duologue profiles init' asks for provider, key and model");
+    }
+    check(&["login"], "'duologue mcp login'");
+    check(&["login"], "'duologue profiles init'");
+    check(&["config"], "'duologue doctor' reports what is configured");
+    check(&["version"], "'duologue --version'");
+    check(&["keys", "are", "made", "of", "what"], "duologue exec \"keys are made of what\"");
+    for words in [
+        &["exec", "--output-format", "stream-json", "hi"][..],
+        &["exec", "hi", "--output-format=json"],
+    ] {
+        check(words, "--json-stream prints events");
+        check(words, "--output json prints one JSON document");
+    }
+    check(&["rpc", "--output-format", "json"], "what `rpc` prints is JSON");
+    for words in [&["exec", "-t", "0.2", "hi"][..], &["chat", "-t", "0.2"], &["rpc", "-t", "0.2"]] {
+        check(words, "--temperature 0.2");
+    }
+    check(&["exec", "-t is an option of what?"], "exec -- \"-t is an option of what?\"");
+}
+
 /// Clients append the option; the one that is most like it would lose a conversation.
 #[test]
 fn a_command_that_prints_no_document_has_no_option_for_it() {
