@@ -28,6 +28,14 @@ fn every_input_of_every_corpus_is_read() {
 }
 
 #[test]
+fn each_engine_that_reads_responses_is_a_target() {
+    for (engine, _) in replay::ENGINES {
+        let target = format!("{engine}_stream");
+        assert!(TARGETS.iter().any(|(name, _)| *name == target), "{target}");
+    }
+}
+
+#[test]
 fn each_target_has_a_program() {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/Cargo.toml");
     let manifest = fs::read_to_string(manifest).expect("fuzz/Cargo.toml");

@@ -472,3 +472,35 @@ fn variable(name: &str) -> Result<Option<String>> {
         Err(VarError::NotUnicode(_)) => bail!("{name} can't be used: it is not UTF-8"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::config::missing::OF_PROVIDERS;
+    use crate::cli::{help, tips};
+    use crate::engine::replay;
+    use clap::ValueEnum;
+
+    /// The lists of providers that the compiler does not know.
+    #[test]
+    fn each_engine_is_in_every_list() {
+        let help = help::after("rpc");
+        for engine in EngineName::value_variants() {
+            let Some(common) = variables_of_name(*engine) else { continue };
+            for variable in common.keys.iter().chain([&common.base_url]) {
+                assert!(OF_PROVIDERS.contains(variable), "cli/config/missing: {variable}");
+                assert!(help.contains(variable), "cli/help: {variable}");
+            }
+            let key = ProviderChoice::key_variable(*engine).expect("a variable");
+            // A server of Ollama needs no key.
+            if *engine != EngineName::Ollama {
+                assert!(ECHO_ANSWERS.contains(key), "{key}");
+                assert!(tips::KEY_TIP.contains(key), "cli/tips: {key}");
+            }
+            let name = engine.to_possible_value().expect("a name");
+            let name = name.get_name();
+            let is_read = replay::ENGINES.iter().any(|(engine, _)| *engine == name);
+            assert!(is_read, "engine/replay, and with it tests/streams: {name}");
+        }
+    }
+}

@@ -12,7 +12,7 @@ const ENOUGH: [&str; 4] =
     ["DUOLOGUE_ENGINE", "DUOLOGUE_MODEL", "DUOLOGUE_BASE_URL", "DUOLOGUE_PROFILE"];
 
 /// Variables that configure one provider, here or in other programs. One that is empty was to have a value.
-const OF_PROVIDERS: [&str; 12] = [
+pub(super) const OF_PROVIDERS: [&str; 12] = [
     "DUOLOGUE_API_KEY",
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",

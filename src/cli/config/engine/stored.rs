@@ -1,9 +1,8 @@
 //! The provider of a stored conversation: its address, and which key goes there.
 
 use super::{
-    ANTHROPIC_VARIABLES, CommonVariables, GEMINI_VARIABLES, OLLAMA_HOST, OLLAMA_VARIABLES,
-    OPENAI_VARIABLES, OWN_KEY_VARIABLE, ProviderChoice, not_blank, ollama_settings, settings,
-    variable,
+    CommonVariables, OLLAMA_HOST, OWN_KEY_VARIABLE, ProviderChoice, not_blank, ollama_settings,
+    settings, variable, variables_of_name,
 };
 use crate::cli::EngineName;
 use crate::cli::config::resume::is_marked;
@@ -63,13 +62,8 @@ pub(in crate::cli::config) fn provider_of(
     args: &EngineArgs,
     engine: &str,
 ) -> Result<Option<(String, Option<Secret>)>> {
-    let common = match EngineName::from_str(engine, false) {
-        Ok(EngineName::Openai | EngineName::Responses) => OPENAI_VARIABLES,
-        Ok(EngineName::Anthropic) => ANTHROPIC_VARIABLES,
-        Ok(EngineName::Gemini) => GEMINI_VARIABLES,
-        Ok(EngineName::Ollama) => OLLAMA_VARIABLES,
-        Ok(EngineName::Echo) | Err(_) => return Ok(None),
-    };
+    let engine = EngineName::from_str(engine, false).ok();
+    let Some(common) = engine.and_then(variables_of_name) else { return Ok(None) };
     let settings = match common.base_url {
         OLLAMA_HOST => ollama_settings(choice, args)?,
         _ => settings(choice, args, common)?,
@@ -86,13 +80,7 @@ pub(in crate::cli::config) fn provider_of(
 pub(in crate::cli::config) fn addresses(
     engine: EngineName,
 ) -> Result<(Option<String>, &'static str)> {
-    let common = match engine {
-        EngineName::Openai | EngineName::Responses => OPENAI_VARIABLES,
-        EngineName::Anthropic => ANTHROPIC_VARIABLES,
-        EngineName::Gemini => GEMINI_VARIABLES,
-        EngineName::Ollama => OLLAMA_VARIABLES,
-        EngineName::Echo => return Ok((None, "")),
-    };
+    let Some(common) = variables_of_name(engine) else { return Ok((None, "")) };
     let named = not_blank(variable(common.base_url)?).map(|text| match common.base_url {
         OLLAMA_HOST => ollama::base_url(&text),
         _ => text,

@@ -140,6 +140,12 @@ impl Answers {
     }
 }
 
+/// The names of the engines that a person chooses among; `responses` is another interface of a provider that is named.
+fn providers() -> Vec<String> {
+    let is_named = |it: &&EngineName| !matches!(it, EngineName::Echo | EngineName::Responses);
+    EngineName::value_variants().iter().filter(is_named).map(|it| word(*it)).collect()
+}
+
 /// The engine, and the address if it is not the provider's own.
 fn provider(
     args: &InitProfileArgs,
@@ -149,8 +155,8 @@ fn provider(
         (Some(engine), url, _) => Ok((engine, url.clone())),
         (None, Some(url), _) => Ok((EngineName::Openai, Some(url.clone()))),
         (None, None, Some(person)) => {
-            let question = "Provider (openai, anthropic, gemini, ollama, or a base URL)";
-            person.ask_until(question, &word(EngineName::Openai), |answer| {
+            let question = format!("Provider ({}, or a base URL)", providers().join(", "));
+            person.ask_until(&question, &word(EngineName::Openai), |answer| {
                 if answer.contains("://") {
                     return Ok((EngineName::Openai, Some(answer.to_owned())));
                 }
