@@ -1,10 +1,13 @@
 //! Recorded streams have no violation, and every field that the contract fixes is checked: if it is
 //! replaced, removed or emptied, that is reported.
 
+use super::super::line::read;
+use super::super::rule::Report;
 use super::a_loop::a_loop;
 use super::asked_again::asked_again;
 use super::sample::{STDIN, cancelled, check_lines, one_shot, refused, run};
 use super::{Checker, Rule};
+use crate::protocol::proto::rpc::RpcLine;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -88,14 +91,27 @@ fn check(frames: &[Value]) -> Vec<(u64, Rule)> {
 }
 
 /// These files are compared as JSON, so they have separators unescaped.
-pub(super) fn line(frame: &Value) -> Vec<u8> {
+fn line(frame: &Value) -> Vec<u8> {
     let line = frame.to_string().replace('\u{2028}', "\\u2028");
     line.replace('\u{2029}', "\\u2029").replace('\u{85}', "\\u0085").into_bytes()
 }
 
-/// Whether a stream has a violation, if it goes on with `lines`.
-fn is_reported(mut checker: Checker, lines: &[Vec<u8>]) -> bool {
-    lines.iter().any(|line| !checker.line(line).is_empty()) || !checker.finish(None).is_empty()
+/// The frames of a stream. They are read once: the rest of a stream is checked after each mutation.
+pub(super) fn read_frames(frames: &[Value]) -> Vec<RpcLine> {
+    let read = frames.iter().map(|frame| {
+        let mut report = Report::new(0);
+        let read = read(&line(frame), &mut report).expect("a frame");
+        assert!(read.strange.is_empty() && report.into_violations().is_empty(), "{frame}");
+        read.frame
+    });
+    read.collect()
+}
+
+/// Whether a stream has a violation, if it goes on with `line` and then with `rest`.
+fn is_reported(mut checker: Checker, line: &[u8], rest: &[RpcLine]) -> bool {
+    !checker.line(line).is_empty()
+        || rest.iter().any(|frame| !checker.frame(frame.clone()).is_empty())
+        || !checker.finish(None).is_empty()
 }
 
 #[test]
@@ -131,7 +147,7 @@ pub(super) fn to_be_mutated() -> Vec<Recorded> {
 fn every_field_that_the_contract_fixes_is_checked() {
     let (mut missed, mut mutations) = (Vec::new(), 0);
     for Recorded { name, frames, .. } in to_be_mutated() {
-        let lines: Vec<_> = frames.iter().map(line).collect();
+        let read = read_frames(&frames);
         let mut before = Checker::new();
         for at in 0..frames.len() {
             let mut fields = Vec::new();
@@ -142,12 +158,11 @@ fn every_field_that_the_contract_fixes_is_checked() {
                     continue;
                 }
                 mutations += 1;
-                let rest = [&[line(&frame)][..], &lines[at + 1..]].concat();
-                if !is_reported(before.clone(), &rest) {
+                if !is_reported(before.clone(), &line(&frame), &read[at + 1..]) {
                     missed.push(format!("{name}:{}: {pointer} {mutation:?}", at + 1));
                 }
             }
-            before.line(&lines[at]);
+            before.frame(read[at].clone());
         }
     }
     assert_eq!(missed, Vec::<String>::new(), "{} of {mutations}", missed.len());

@@ -2,7 +2,8 @@
 //! kinds that are listed here: a stream does not contain the requests that it answers.
 
 use super::Checker;
-use super::recorded::{Recorded, line, to_be_mutated};
+use super::recorded::{Recorded, read_frames, to_be_mutated};
+use crate::protocol::proto::rpc::RpcLine;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -38,15 +39,15 @@ fn kind(frame: &Value) -> &str {
 }
 
 /// Whether the stream is reported, or has a note that the good one has not.
-fn is_seen(mut checker: Checker, lines: &[Vec<u8>], notes: &[String]) -> bool {
-    lines.iter().any(|line| !checker.line(line).is_empty())
+fn is_seen(mut checker: Checker, frames: Vec<RpcLine>, notes: &[String]) -> bool {
+    frames.into_iter().any(|frame| !checker.frame(frame).is_empty())
         || !checker.finish(None).is_empty()
         || checker.summary().notes != notes
 }
 
-/// The lines from `at` on after the mutation; `None` if there is none.
-fn mutated(lines: &[Vec<u8>], at: usize, mutation: Mutation) -> Option<Vec<Vec<u8>>> {
-    let mut rest = lines[at..].to_vec();
+/// The frames from `at` on after the mutation; `None` if there is none.
+fn mutated(frames: &[RpcLine], at: usize, mutation: Mutation) -> Option<Vec<RpcLine>> {
+    let mut rest = frames[at..].to_vec();
     match mutation {
         Mutation::Dropped => drop(rest.remove(0)),
         Mutation::Doubled => rest.insert(0, rest[0].clone()),
@@ -112,21 +113,21 @@ const EXCUSED: [&str; 12] = [
 fn what_is_not_seen_of_lines_that_are_dropped_doubled_or_moved_is_known() {
     let (mut missed, mut excused, mut mutations) = (Vec::new(), BTreeSet::new(), 0);
     for Recorded { name, frames, .. } in to_be_mutated() {
-        let lines: Vec<_> = frames.iter().map(line).collect();
-        let notes = notes(&lines);
+        let read = read_frames(&frames);
+        let notes = notes(&read);
         let mut before = Checker::new();
-        for at in 0..lines.len() {
+        for at in 0..read.len() {
             for mutation in ALL {
-                let Some(rest) = mutated(&lines, at, mutation) else { continue };
+                let Some(rest) = mutated(&read, at, mutation) else { continue };
                 mutations += 1;
-                if !is_seen(before.clone(), &rest, &notes) {
+                if !is_seen(before.clone(), rest, &notes) {
                     match excuse(&frames, at, mutation) {
                         Some(why) => drop(excused.insert(why)),
                         None => missed.push(format!("{name}:{}: {mutation:?}", at + 1)),
                     }
                 }
             }
-            before.line(&lines[at]);
+            before.frame(read[at].clone());
         }
     }
     assert_eq!(missed, Vec::<String>::new(), "{} of {mutations}", missed.len());
@@ -134,10 +135,10 @@ fn what_is_not_seen_of_lines_that_are_dropped_doubled_or_moved_is_known() {
     assert!(mutations >= MUTATIONS_MIN, "only {mutations} mutations");
 }
 
-fn notes(lines: &[Vec<u8>]) -> Vec<String> {
+fn notes(frames: &[RpcLine]) -> Vec<String> {
     let mut checker = Checker::new();
-    for line in lines {
-        checker.line(line);
+    for frame in frames {
+        checker.frame(frame.clone());
     }
     checker.finish(None);
     checker.summary().notes
