@@ -6,7 +6,7 @@ use crate::support::world_plan::Plan;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// Worlds that are tried each time.
+/// Worlds that are tried each time. `.ci/run` goes on from there.
 const WORLDS: u64 = 400;
 
 /// Worlds in which a planted fault must be seen.

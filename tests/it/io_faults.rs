@@ -15,8 +15,8 @@ use std::sync::LazyLock;
 /// As a shell reports a process that was ended by SIGKILL.
 const KILLED: i32 = 137;
 
-/// Calls between two that fail in the tests that are always run. The number of calls of a batch is no multiple of it,
-/// so each kind of call has its turn.
+/// One of so many calls fails in the tests that are always run, and the others in the one that takes minutes. The
+/// number of calls of a batch is no multiple of it, so each kind of call has its turn.
 const STEP: usize = 7;
 
 /// A conversation makes fewer calls than this, or the test doesn't see its end.
@@ -41,6 +41,8 @@ enum How {
 }
 
 impl How {
+    const ALL: [Self; 5] = [Self::Error, Self::Full, Self::Short, Self::Torn, Self::Power];
+
     const fn word(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -48,6 +50,19 @@ impl How {
             Self::Short => "short",
             Self::Torn => "torn",
             Self::Power => "power",
+        }
+    }
+
+    /// Whether the call `at` fails in the tests that are always run. Each way has other calls.
+    const fn is_sampled(self, at: usize) -> bool {
+        at % STEP == self as usize + 1
+    }
+
+    fn check(self, failed: Failed) {
+        match self {
+            Self::Error | Self::Full | Self::Short => goes_on(failed),
+            Self::Torn => is_whole(failed),
+            Self::Power => has_turns(failed),
         }
     }
 }
@@ -103,15 +118,12 @@ fn faulty(folder: &Folder, how: How, at: usize) -> Launch {
         .env("IO_FAULTS_MARK", folder.path("mark"))
 }
 
-/// Each call in turn, from `first` on, until there are no more.
-fn each(how: How, first: usize, step: usize, check: fn(Failed)) {
-    let mut at = first;
-    while let Some(failed) = failed(how, at) {
-        check(failed);
-        at += step;
-        assert!(at < CALLS_MAX, "the calls have no end");
-    }
-    assert!(at > CALLS_MIN, "only {at} calls");
+/// Each of the calls that are sampled in turn, or each of the others, until there are no more.
+fn each(how: How, sampled: bool) {
+    let mut calls = (1..CALLS_MAX).filter(|at| how.is_sampled(*at) == sampled);
+    let end = calls.find(|at| failed(how, *at).map(|failed| how.check(failed)).is_none());
+    let end = end.expect("the calls have an end");
+    assert!(end > CALLS_MIN, "only {end} calls");
 }
 
 /// The conversation goes on without its store, or it is refused before it begins; in either case what was shown
@@ -228,35 +240,31 @@ fn numbers(folder: &Folder) -> Vec<u64> {
 
 #[test]
 fn a_call_that_fails_ends_only_the_storing() {
-    each(How::Error, 1, STEP, goes_on);
+    each(How::Error, true);
 }
 
 #[test]
 fn a_disk_that_is_full_from_a_call_on_ends_only_the_storing() {
-    each(How::Full, 2, STEP, goes_on);
+    each(How::Full, true);
 }
 
 #[test]
 fn half_a_write_on_a_full_disk_ends_only_the_storing() {
-    each(How::Short, 3, STEP, goes_on);
+    each(How::Short, true);
 }
 
 #[test]
 fn half_a_write_before_a_kill_loses_nothing_that_was_shown() {
-    each(How::Torn, 4, STEP, is_whole);
+    each(How::Torn, true);
 }
 
 #[test]
 fn a_loss_of_power_at_any_call_keeps_every_turn_that_was_done() {
-    each(How::Power, 5, STEP, has_turns);
+    each(How::Power, true);
 }
 
 #[test]
 #[ignore = "takes minutes"]
-fn each_call_fails_in_each_way() {
-    for how in [How::Error, How::Full, How::Short] {
-        each(how, 1, 1, goes_on);
-    }
-    each(How::Torn, 1, 1, is_whole);
-    each(How::Power, 1, 1, has_turns);
+fn each_other_call_fails_in_each_way() {
+    How::ALL.into_iter().for_each(|how| each(how, false));
 }

@@ -205,7 +205,8 @@ fn what_was_shown_before_a_kill_is_stored() {
             check_state(&wait_state(&mut server), &seen);
         }
         let last = seen.keys().next_back().copied().unwrap_or_default();
-        for frame in killed(server, number).into_iter().filter(|frame| frame.event().is_some()) {
+        let frames = killed(server, number, number == 0);
+        for frame in frames.into_iter().filter(|frame| frame.event().is_some()) {
             let ordinal = frame.ordinal().expect("an ordinal");
             assert!(ordinal > last, "the ordinal {ordinal} was used before kill {number}");
             seen.insert(ordinal, frame);

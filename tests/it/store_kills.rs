@@ -6,11 +6,12 @@ use crate::server::{Folder, Server};
 use crate::store::{events, kill, resumed, stored, wait_state};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Kills in the test that is always run.
 const KILLS: u64 = 40;
 
-/// Kills in the long one.
+/// End of the kills in the long one, which goes on where that test ends.
 const MANY_KILLS: u64 = 200;
 
 /// Frames after which a process is killed at most: more than its answer has.
@@ -18,29 +19,30 @@ const FRAMES_MAX: u64 = 70;
 
 #[test]
 fn what_was_shown_before_a_kill_is_stored() {
-    kills(KILLS);
+    kills(0..KILLS);
 }
 
 #[test]
 #[ignore = "takes minutes"]
 fn what_was_shown_before_each_of_many_kills_is_stored() {
-    kills(MANY_KILLS);
+    kills(KILLS..MANY_KILLS);
 }
 
-fn kills(count: u64) {
+fn kills(kills: Range<u64>) {
     let folder = Folder::new();
     let mut seen: BTreeMap<u64, Frame> = BTreeMap::new();
     let mut last = 0;
-    for number in 0..count {
-        let launch = match number {
-            0 => stored(&folder, &["--echo-delay-ms", "1"]),
-            _ => resumed(&folder, &["--echo-delay-ms", "1", "--final-snapshot", "none"]),
+    for number in kills.clone() {
+        let is_first = number == kills.start;
+        let launch = match is_first {
+            true => stored(&folder, &["--echo-delay-ms", "1"]),
+            false => resumed(&folder, &["--echo-delay-ms", "1", "--final-snapshot", "none"]),
         };
         let mut server = launch.start();
-        if number > 0 {
+        if !is_first {
             check_state(&wait_state(&mut server), &seen);
         }
-        let frames = killed(server, number);
+        let frames = killed(server, number, is_first);
         for frame in frames.into_iter().filter(|frame| frame.event().is_some()) {
             let ordinal = frame.ordinal().expect("an ordinal");
             assert!(ordinal > last, "the ordinal {ordinal} was used before kill {number}");
@@ -48,14 +50,15 @@ fn kills(count: u64) {
             seen.insert(ordinal, frame);
         }
     }
-    assert!(seen.len() as u64 > count * 5, "only {} events were seen", seen.len());
+    assert!(seen.len() > kills.count() * 5, "only {} events were seen", seen.len());
     check_events(&events(&folder.path("store")), &seen);
 }
 
-/// Kills the server while it answers, after a number of frames that differs each time.
-pub(crate) fn killed(mut server: Server, number: u64) -> Vec<Frame> {
+/// Kills the server while it answers, after a number of frames that differs each time. `is_first`: nothing was stored
+/// of the session yet.
+pub(crate) fn killed(mut server: Server, number: u64, is_first: bool) -> Vec<Frame> {
     let prompt = format!("prompt {number} {}", "word ".repeat(40));
-    if number == 0 {
+    if is_first {
         // A session that nothing was stored of can't go on.
         assert_eq!(server.turn("first", "hello"), "ok");
     }
