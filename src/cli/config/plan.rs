@@ -271,7 +271,6 @@ fn faults() -> Faults {
     Faults::default()
 }
 
-/// The capabilities of a process of this mode with this engine.
 /// Checks that there are the servers whose resources the prompt of the command line names.
 fn ensure_servers(requests: &Requests, servers: &[ServerConfig]) -> Result<()> {
     let attachments = match requests {
@@ -291,6 +290,7 @@ fn ensure_servers(requests: &Requests, servers: &[ServerConfig]) -> Result<()> {
     Ok(())
 }
 
+/// The capabilities of a process of this mode with this engine.
 fn capabilities(
     mode: Mode,
     args: &SessionArgs,

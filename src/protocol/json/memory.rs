@@ -29,7 +29,7 @@ const PLACES_MIN: usize = 4;
 /// A longer list, or map, is grown in place, so that its free places take no memory.
 const DOUBLED_MAX: usize = 1_024;
 
-/// Checks that the values of `text` take at most twenty times its memory, or 32 MiB. In what is no JSON it
+/// Checks that the values of `text` take at most sixteen times its memory, or 32 MiB. In what is no JSON it
 /// finds some number, but never fails.
 ///
 /// # Errors

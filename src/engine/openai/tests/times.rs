@@ -72,8 +72,6 @@ async fn a_flood_of_comments_ends_at_the_total_time() {
     assert_eq!(failed(end).class, ErrorClass::Timeout);
 }
 
-/// Answers one request with an error status, and with `part` of a body that then breaks off.
-
 #[tokio::test(start_paused = true)]
 async fn the_time_of_a_slow_reader_is_not_the_providers() {
     let delta = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n";
