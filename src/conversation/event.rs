@@ -478,7 +478,7 @@ named_enum! {
         /// The run was stopped.
         Cancelled = finish::CANCELLED,
         /// The call failed.
-        Failed = ending::FAILED,
+        Failed = finish::FAILED,
         /// The provider gave a reason that is not in this list.
         Other = finish::OTHER,
     }
