@@ -50,9 +50,11 @@ pub(super) fn rpc(
         return None;
     }
     let options = ModelOption::ALL.into_iter();
-    let is_typed = |id: &str| typed.iter().any(|name| name.replace('-', "_") == id);
+    let ids: Vec<_> = typed.iter().map(|name| name.replace('-', "_")).collect();
+    let is_typed = |id: &str| ids.iter().any(|typed| typed == id);
     args.session.provider.typed =
         options.filter(|(_, id)| is_typed(id)).map(|(option, _)| option).collect();
+    args.session.calls.typed = ids;
     for (variable, value) in variables {
         // A variable that is set but empty counts as not set.
         if value.is_empty() || variable == KEY_VARIABLE {
@@ -167,7 +169,9 @@ mod tests {
     fn of_definition(words: &[&str]) -> Option<String> {
         let matches = definition().try_get_matches_from(words).ok()?;
         let mut args = RpcArgs::from_arg_matches(&matches).ok()?;
-        args.session.provider.note_typed(&matches);
+        args.session.note_typed(&matches);
+        // The definition has groups of options as well, which are named after types and which nothing asks for.
+        args.session.calls.typed.retain(|id| !id.starts_with(char::is_uppercase));
         Some(format!("{args:?}"))
     }
 
@@ -254,14 +258,14 @@ mod tests {
             let defined = command.get_arguments().find(|arg| arg.get_long() == Some(name));
             let defined = defined.and_then(|arg| arg.get_env()).expect("a variable");
             assert_eq!(defined, variable.as_str());
-            // A model that a variable names was not typed.
+            // What a variable names was not typed.
             let typed = plain(&[&option, value]);
             let id = name.replace('-', "_");
             let option_of = |id: &str| ModelOption::ALL.into_iter().find(|(_, of)| *of == id);
             let shown = option_of(&id).map(|(option, _)| format!("typed: {{{option:?}}}"));
-            let expected = typed.map(|it| match &shown {
-                Some(shown) => it.replace(shown, "typed: {}"),
-                None => it,
+            let expected = typed.map(|it| {
+                let it = it.replace(&format!("typed: [{id:?}]"), "typed: []");
+                shown.iter().fold(it, |it, shown| it.replace(shown, "typed: {}"))
             });
             assert_eq!(read(&[], &[(&variable, value)]), expected, "{name}");
             assert_eq!(read(&[&option, value], &[(&variable, "x")]), plain(&[&option, value]));
