@@ -233,8 +233,8 @@ fn a_process_that_is_killed_at_any_moment_can_be_started_again_in_the_same_way()
 }
 
 #[test]
-#[ignore = "needs PostgreSQL"]
 fn a_session_of_a_server_is_begun_or_gone_on_with_by_its_name() {
+    needs!(Postgres);
     let database = Database::new();
     let start = || {
         let dsn = database.dsn();
