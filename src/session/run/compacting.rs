@@ -271,14 +271,11 @@ impl Run {
                 self.close_call(context.recorder, context.now, finish);
                 self.compacting.as_ref().and_then(Compacting::flaw).map(str::to_owned)
             }
-            CallEnd::Failed(error) if self.can_ask_for_less(context, &error) => {
-                self.close_failed_call(context, class::CONTEXT_OVERFLOW, true);
-                self.summarize(context);
-                return None;
-            }
             CallEnd::Failed(error) => {
-                self.close_failed_call(context, REASON_OF_FAILED, false);
-                if self.can_ask_answering_model(context, &error) {
+                let sends_less = self.send_less(context, &error);
+                let reason = if sends_less { class::CONTEXT_OVERFLOW } else { REASON_OF_FAILED };
+                self.close_failed_call(context, reason, sends_less);
+                if sends_less || self.fall_back_to_answering_model(context, &error) {
                     self.summarize(context);
                     return None;
                 }
@@ -302,12 +299,15 @@ impl Run {
         self.answer_after_compaction(context)
     }
 
-    /// Whether the call that makes the summary failed because it was too long, and can be sent less.
-    fn can_ask_for_less(&mut self, context: &Context<'_>, error: &RunError) -> bool {
+    /// Has the next call for the summary be sent half as much, if this one failed because it was too long. Returns
+    /// whether there is less to send.
+    fn send_less(&mut self, context: &Context<'_>, error: &RunError) -> bool {
         let Some(it) = &mut self.compacting else { return false };
+        if error.class != ErrorClass::ContextOverflow || !it.summary.is_empty() {
+            return false;
+        }
         it.refusals += 1;
-        let is_it = error.class == ErrorClass::ContextOverflow && it.summary.is_empty();
-        if !is_it || it.refusals > REFUSALS_MAX {
+        if it.refusals > REFUSALS_MAX {
             return false;
         }
         let transcript = &context.recorder.projections.transcript;
@@ -320,9 +320,13 @@ impl Run {
         tokens(&self.model.compaction.wanted(transcript, of, &it.instructions)) < refused
     }
 
-    /// Whether the summary can be asked of the model that answers: another model was to write it, and has failed. That
-    /// one writes no more summaries of the run.
-    fn can_ask_answering_model(&mut self, context: &mut Context<'_>, error: &RunError) -> bool {
+    /// Has the model that answers write the summary, and all others of the run, if another one was to write it and has
+    /// failed. Returns whether that is so.
+    fn fall_back_to_answering_model(
+        &mut self,
+        context: &mut Context<'_>,
+        error: &RunError,
+    ) -> bool {
         let is_overflow = error.class == ErrorClass::ContextOverflow;
         if is_overflow || context.recorder.over_budget(self.model.priced()).is_some() {
             return false;

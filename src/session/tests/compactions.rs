@@ -10,7 +10,7 @@ use crate::session::compaction::CompactionRules;
 use crate::session::prices::{PriceList, Prices};
 use crate::session::{Input, Output, Rules, Session, TaskEvent, ToolRules, Uptime};
 use crate::task::call::{EngineFacts, EngineRef};
-use crate::task::report::{CallEnd, EngineEvent};
+use crate::task::report::{CallEnd, EngineEvent, ErrorClass, RunError};
 use crate::task::server::ServerState;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -55,20 +55,33 @@ fn report(session: &mut Session, call: TaskId, event: EngineEvent) {
     drop(session.handle(Uptime(0), Input::Task(call, TaskEvent::Engine(event))));
 }
 
+/// A turn with these events of its call.
+fn answered(session: &mut Session, request: &str, prompt: &str, events: Vec<EngineEvent>) {
+    let outputs = send(session, request, Command::Submit(submit(prompt)));
+    let answer = call(&outputs).expect("a call");
+    let begun = [EngineEvent::CallStarted, EngineEvent::Text("a".to_owned())];
+    let (stop_reason, class, provider_data) = ("stop".to_owned(), FinishClass::Completed, None);
+    let finished = EngineEvent::CallFinished { stop_reason, class, provider_data };
+    for event in begun.into_iter().chain(events).chain([finished]) {
+        report(session, answer, event);
+    }
+    let ended = TaskEvent::CallEnded(CallEnd::Finished);
+    drop(session.handle(Uptime(0), Input::Task(answer, ended)));
+}
+
+/// The call that follows one which has failed, if one does.
+fn next_call(session: &mut Session, failed: TaskId, class: ErrorClass) -> Option<TaskId> {
+    report(session, failed, EngineEvent::CallStarted);
+    let error = RunError::of_answer(class, "it failed".to_owned(), String::new());
+    let ended = TaskEvent::CallEnded(CallEnd::Failed(error));
+    call(&session.handle(Uptime(0), Input::Task(failed, ended)))
+}
+
 #[test]
 fn a_summary_that_is_cancelled_has_the_price_of_its_model() {
     let mut session = session(Rules::default());
     let counted = || EngineEvent::Usage(Usage { input_tokens: 100, ..Usage::default() });
-    let outputs = send(&mut session, "r", Command::Submit(submit("hi")));
-    let answer = call(&outputs).expect("a call");
-    let (stop_reason, class, provider_data) = ("stop".to_owned(), FinishClass::Completed, None);
-    let finished = EngineEvent::CallFinished { stop_reason, class, provider_data };
-    for event in [EngineEvent::CallStarted, EngineEvent::Text("a".to_owned()), counted(), finished]
-    {
-        report(&mut session, answer, event);
-    }
-    let ended = TaskEvent::CallEnded(CallEnd::Finished);
-    drop(session.handle(Uptime(0), Input::Task(answer, ended)));
+    answered(&mut session, "r", "hi", vec![counted()]);
     let outputs = send(&mut session, "c", Command::Compact(Compact::default()));
     let summary = call(&outputs).expect("a call");
     for event in [EngineEvent::CallStarted, counted()] {
@@ -77,6 +90,25 @@ fn a_summary_that_is_cancelled_has_the_price_of_its_model() {
     drop(send(&mut session, "x", Command::Cancel(Cancel::default())));
     let cost = session.recorder.projections.usage.spent("EUR").expect("a cost");
     assert_eq!(cost.to_string(), "0.100100");
+}
+
+/// Only calls that are too long are counted: not the failure for which the model that answers is asked.
+#[test]
+fn a_summary_is_sent_half_as_much_six_times() {
+    let mut session = session(Rules::default());
+    for turn in 0..128 {
+        answered(&mut session, &format!("r{turn}"), &"word ".repeat(800), Vec::new());
+    }
+    let outputs = send(&mut session, "c", Command::Compact(Compact::default()));
+    let summary = call(&outputs).expect("a call");
+    let mut next = next_call(&mut session, summary, ErrorClass::Network);
+    let mut refusals = 0;
+    while let Some(refused) = next {
+        next = next_call(&mut session, refused, ErrorClass::ContextOverflow);
+        refusals += 1;
+    }
+    // The last one is not made again.
+    assert_eq!(refusals, 1 + 6);
 }
 
 #[test]
