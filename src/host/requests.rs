@@ -29,22 +29,17 @@ impl Host {
 
     /// Handles a request line, without its line end. A line that is no request is answered as well.
     pub fn line(&mut self, line: &[u8]) -> Effects {
-        let Self { ids, decode_fault, supervisor, file_reads, .. } = self;
+        let Self { ids, decode_fault, .. } = self;
         let decoding = AssertUnwindSafe(|| {
             decode_fault.step();
-            let request = wire::decode(line, || ids.request())?;
-            attachments::check(request, file_reads.policy(), || supervisor.attached_bytes())
+            wire::decode(line, || ids.request())
         });
-        let input = match catch_unwind(decoding) {
-            Ok(Ok(request)) => {
-                self.warn_of_misplaced(line, &request);
-                self.prepare_engine(&request);
-                Input::Request(request)
-            }
-            Ok(Err(bad)) => Input::BadLine(bad),
-            Err(panic) => Input::BadLine(wire::unreadable(line, panic_text(panic.as_ref()))),
-        };
-        self.handle(input)
+        let request = catch_unwind(decoding)
+            .unwrap_or_else(|panic| Err(wire::unreadable(line, panic_text(panic.as_ref()))));
+        if let Ok(request) = &request {
+            self.warn_of_misplaced(line, request);
+        }
+        self.decoded(request)
     }
 
     /// Handles a request that has no id yet; returns the id that its frames carry.
