@@ -1,7 +1,8 @@
 //! Output formats: each is one way to write the same frames to standard output. A format is given
 //! every frame, in order, and then the end of the process; it appends bytes. `words` says what a run does
-//! at the moment, for whatever shows it. Pure.
+//! at the moment, for whatever shows it; `approval` reads what a person types about a tool call. Pure.
 
+pub(crate) mod approval;
 mod digits;
 mod envelope;
 mod lines;

@@ -2,6 +2,7 @@
 //! other, in lines. What was typed before a question is dropped, so that nothing answers it by accident.
 
 use super::FrontEnd;
+use crate::output::approval;
 use crate::protocol::any::Any;
 use crate::protocol::command::{Approve, Command, Decision};
 use crate::protocol::id::{RequestId, ToolCallId};
@@ -193,13 +194,10 @@ pub(super) async fn answered(asking: &mut Option<Asking>) -> Approve {
 impl Question {
     /// A question about this call, before which the model said something or nothing.
     fn of(said: &str, asked: &ToolApprovalRequested) -> Self {
-        let server = match asked.server.as_str() {
-            "" => String::new(),
-            server => format!(" of {}", one_line(server)),
-        };
-        let (tool, input) = (one_line(&asked.tool_name), one_line(&asked.input));
+        let shown = [&asked.tool_name, &asked.server, &asked.input].map(|text| one_line(text));
+        let [tool, server, input] = &shown;
         let said = if said.is_empty() { String::new() } else { revealed(said) + "\n" };
-        let text = format!("{said}{tool}{server} asks to run with {input}\n");
+        let text = said + &approval::request(tool, server, input) + "\n";
         Self { call: asked.tool_call_id.clone(), text }
     }
 }
@@ -235,23 +233,13 @@ fn dialogue(
         if bytes == 0 {
             write_all(output, b"\n")?;
         }
-        if let Some(decision) = decision(&String::from_utf8_lossy(&line[..bytes])) {
+        let typed = String::from_utf8_lossy(&line[..bytes]);
+        // An empty line, and the end of input, is no permission.
+        let none = || typed.trim().is_empty().then(|| deny(""));
+        if let Some(decision) = approval::decision(&typed).or_else(none) {
             return Ok(Some(decision));
         }
         write_all(output, UNKNOWN.as_bytes())?;
-    }
-}
-
-/// What a line means; an empty one, and the end of input, is no permission. What follows a no is its reason.
-fn decision(line: &str) -> Option<Decision> {
-    let line = line.trim();
-    let (word, rest) = line.split_once([' ', ',', ':']).unwrap_or((line, ""));
-    let rest = rest.trim();
-    match word.to_lowercase().as_str() {
-        "y" | "yes" if rest.is_empty() => Some(Decision::AllowOnce),
-        "a" | "always" if rest.is_empty() => Some(Decision::AllowSession),
-        "n" | "no" | "" => Some(deny(rest)),
-        _ => None,
     }
 }
 
@@ -262,21 +250,6 @@ fn deny(reason: &str) -> Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_a_word_for_it_is_a_permission() {
-        assert_eq!(decision(" Y\n"), Some(Decision::AllowOnce));
-        assert_eq!(decision("always\n"), Some(Decision::AllowSession));
-        for denied in ["", "\n", "n\n", "no"] {
-            assert_eq!(decision(denied), Some(deny("")), "{denied:?}");
-        }
-        for denied in ["n Not now.\n", "NO: Not now.", "no, Not now."] {
-            assert_eq!(decision(denied), Some(deny("Not now.")), "{denied:?}");
-        }
-        for unknown in ["yy", "maybe", "y n"] {
-            assert_eq!(decision(unknown), None, "{unknown:?}");
-        }
-    }
 
     #[test]
     fn arguments_are_shown_in_one_line_of_limited_length() {

@@ -1,6 +1,7 @@
 //! Tool calls that wait for the person's decision.
 
 use super::{Action, Note, Notice, Outgoing, State};
+use crate::output::approval;
 use crate::protocol::command::Decision;
 use crate::protocol::proto::tools::ToolApprovalRequested;
 use crate::support::hidden::revealed;
@@ -272,8 +273,7 @@ impl Approval {
     /// The call in full.
     fn request(&self) -> String {
         let Self { tool, server, input, .. } = self;
-        let from = if server.is_empty() { String::new() } else { format!(" of {server}") };
-        format!("{tool}{from} asks to run with {input}")
+        approval::request(tool, server, input)
     }
 }
 

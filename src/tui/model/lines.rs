@@ -3,6 +3,7 @@
 
 use super::prompts::expand;
 use super::{Action, Draft, Event, LEAVE_TIME, Note, State};
+use crate::output::approval;
 use crate::protocol::command::Decision;
 use crate::tui::commands::{Command, Name, Wrong};
 use std::collections::VecDeque;
@@ -367,26 +368,22 @@ pub(super) fn is_decision(text: &str) -> bool {
 }
 
 fn answer(word: &str) -> Option<ApprovalReply> {
-    let deny = || Decision::Deny { reason: String::new() };
     if let Some(reason) = word.strip_prefix("/deny ") {
         let reason = reason.trim().to_owned();
         return Some(ApprovalReply::Command(Decision::Deny { reason }));
     }
-    let lower = word.to_ascii_lowercase();
-    if let Some((no, _)) = lower.split_once([' ', ',', ':'])
-        && let "n" | "no" = no
-    {
-        let reason = word[no.len() + 1..].trim().to_owned();
-        return Some(ApprovalReply::Reason(Decision::Deny { reason }));
-    }
-    Some(match lower.as_str() {
+    Some(match word.to_ascii_lowercase().as_str() {
         "/allow" => ApprovalReply::Command(Decision::AllowOnce),
         "/always" => ApprovalReply::Command(Decision::AllowSession),
-        "/deny" => ApprovalReply::Command(deny()),
-        "y" | "yes" => ApprovalReply::Word(Decision::AllowOnce),
-        "a" | "always" => ApprovalReply::Word(Decision::AllowSession),
-        "n" | "no" => ApprovalReply::Word(deny()),
-        _ => return None,
+        "/deny" => ApprovalReply::Command(Decision::Deny { reason: String::new() }),
+        _ => match approval::decision(word)? {
+            Decision::Deny { reason } if !reason.is_empty() => {
+                ApprovalReply::Reason(Decision::Deny { reason })
+            }
+            decision @ (Decision::AllowOnce | Decision::AllowSession | Decision::Deny { .. }) => {
+                ApprovalReply::Word(decision)
+            }
+        },
     })
 }
 
