@@ -279,29 +279,12 @@ impl Approval {
 
 /// The keys that answer on an empty line: none of them begins a text or changes an empty one.
 fn one_key(press: Press) -> Option<Answer> {
-    if press == Press::ctrl('a') {
-        return Some(Answer::Several);
-    }
-    let is_plain = press == Press::plain(press.key);
-    match press.key {
-        Key::Enter if is_plain => Some(Answer::Yes),
-        Key::Backspace if is_plain => Some(Answer::No),
-        Key::Enter
-        | Key::Backspace
-        | Key::Char(_)
-        | Key::Esc
-        | Key::Tab
-        | Key::Delete
-        | Key::Up
-        | Key::Down
-        | Key::Left
-        | Key::Right
-        | Key::Home
-        | Key::End
-        | Key::PageUp
-        | Key::PageDown
-        | Key::Function(_) => None,
-    }
+    let keys = [
+        (Press::ctrl('a'), Answer::Several),
+        (Press::plain(Key::Enter), Answer::Yes),
+        (Press::plain(Key::Backspace), Answer::No),
+    ];
+    keys.into_iter().find_map(|(key, answer)| (key == press).then_some(answer))
 }
 
 /// The beginning of the arguments, in one line.

@@ -27,28 +27,15 @@ impl Codes {
     /// The key with these modifiers; `None` if it means nothing here.
     pub(super) fn press(self, modifiers: u32) -> Option<Press> {
         let press = Press::modified(key(self.code)?, modifiers)?;
-        match press.key {
-            Key::Char(char) if press.ctrl || press.alt => Some(self.shortcut(char, press)),
-            Key::Char(char) if press.shift => {
-                let char = self.shifted_sign(char).unwrap_or_else(|| upper(char));
-                Some(Press { key: Key::Char(char), shift: false, ..press })
-            }
-            Key::Char(_)
-            | Key::Enter
-            | Key::Esc
-            | Key::Tab
-            | Key::Backspace
-            | Key::Delete
-            | Key::Up
-            | Key::Down
-            | Key::Left
-            | Key::Right
-            | Key::Home
-            | Key::End
-            | Key::PageUp
-            | Key::PageDown
-            | Key::Function(_) => Some(press),
+        let Key::Char(char) = press.key else { return Some(press) };
+        if press.ctrl || press.alt {
+            return Some(self.shortcut(char, press));
         }
+        if !press.shift {
+            return Some(press);
+        }
+        let char = self.shifted_sign(char).unwrap_or_else(|| upper(char));
+        Some(Press { key: Key::Char(char), shift: false, ..press })
     }
 
     /// A character with Ctrl or Alt. Without the code of Shift, that of a sign stays as it is.
