@@ -12,6 +12,9 @@ use crate::tui::input::{meanings, mentions};
 use crate::tui::text::clean;
 use std::path::Path;
 
+/// Why nothing else begins now.
+pub(super) const STILL_ANSWERS: &str = "the model still answers; stop it with Esc first";
+
 /// A prompt of the conversation.
 #[derive(Clone, Debug)]
 pub(super) struct AcceptedPrompt {
@@ -89,18 +92,21 @@ impl State {
         self.log.prompt(text);
     }
 
+    /// Why the end of the conversation can't be changed or copied now.
+    pub(super) fn why_busy(&self) -> Option<&'static str> {
+        let opening = "another conversation is being opened; wait for it first";
+        let why = self.is_opening.then_some(opening);
+        why.or(self.is_busy().then_some(STILL_ANSWERS))
+    }
+
     /// Whether the end of the conversation can be changed; else the person sees why not.
     fn can_change_end(&mut self) -> bool {
-        let why = match () {
-            () if self.is_opening => "another conversation is being opened; wait for it first",
-            () if self.run.is_some() || !self.waiting.is_empty() => {
-                "the model still answers; stop it with Esc first"
-            }
-            () if self.prompts.is_empty() => "nothing was asked yet, so there is nothing to change",
-            () => return true,
-        };
-        self.note(Note::Error, why.to_owned());
-        false
+        let nothing = "nothing was asked yet, so there is nothing to change";
+        let why = self.why_busy().or(self.prompts.is_empty().then_some(nothing));
+        if let Some(why) = why {
+            self.note(Note::Error, why.to_owned());
+        }
+        why.is_none()
     }
 
     /// `/undo`: the last `turns` turns are dropped.

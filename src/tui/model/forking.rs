@@ -5,17 +5,12 @@ use super::{Action, Note, Opening, State};
 impl State {
     /// `/fork`: copies the conversation in its store, and continues in the copy.
     pub(super) fn fork(&mut self) -> Vec<Action> {
-        let why = match () {
-            () if !self.status.is_stored => {
-                "this conversation is not stored, so it can't be copied; to store conversations, leave \
-                 --no-store out when you start the chat, or name a store with --store FILE"
-            }
-            () if self.is_opening => "another conversation is being opened; wait for it first",
-            () if self.run.is_some() || !self.waiting.is_empty() => {
-                "the model still answers; stop it with Esc first"
-            }
-            () if self.prompts.is_empty() => "nothing was asked yet, so there is nothing to copy",
-            () => return self.begin_fork(self.status.session.clone()),
+        let not_stored = "this conversation is not stored, so it can't be copied; to store conversations, leave \
+                          --no-store out when you start the chat, or name a store with --store FILE";
+        let nothing = "nothing was asked yet, so there is nothing to copy";
+        let why = (!self.status.is_stored).then_some(not_stored).or_else(|| self.why_busy());
+        let Some(why) = why.or(self.prompts.is_empty().then_some(nothing)) else {
+            return self.begin_fork(self.status.session.clone());
         };
         self.note(Note::Error, why.to_owned());
         Vec::new()

@@ -1,5 +1,6 @@
 //! Handles entered prompts and commands.
 
+use super::edits::STILL_ANSWERS;
 use super::lines::{is_decision, unescaped};
 use super::prompts::expand;
 use super::servers::Listing;
@@ -80,7 +81,7 @@ impl State {
             }
             // It stays in the line: what follows it was meant for the next conversation, or its text would be lost.
             Some(Ok(command)) if command.wants_silence() && self.is_busy() => {
-                self.hint("the model still answers; stop it with Esc first");
+                self.hint(STILL_ANSWERS);
                 Vec::new()
             }
             Some(Ok(command)) if command.sends() && !self.may_send() => Vec::new(),
@@ -201,7 +202,7 @@ impl State {
             return Vec::new();
         }
         let why = match &opening {
-            _ if self.is_busy() => "the model still answers; stop it with Esc first",
+            _ if self.is_busy() => STILL_ANSWERS,
             _ if self.is_opening => "another conversation is being opened already",
             Opening::New { .. } | Opening::Stored { .. } | Opening::Copied { .. } => {
                 self.is_opening = true;
