@@ -81,7 +81,7 @@ const SERVE: Facts = Facts {
     exit_codes: &[
         (0, "ended by SIGTERM or SIGINT, once the runs had ended or their time was over"),
         (
-            2,
+            ExitCode::Usage.number(),
             "the command line, or a file named on it, is wrong, or the address can't be listened on",
         ),
         DEFECT,
@@ -141,110 +141,78 @@ const LIST_EVENTS: Facts = Facts {
             "all lines could be read, or the last is cut off, or the reader of the output has gone",
         ),
         (1, "some lines are not frames; the others are listed"),
-        (2, "the command line is wrong, or the stream can't be read"),
+        (ExitCode::Usage.number(), "the command line is wrong, or the stream can't be read"),
         UNWRITTEN,
     ],
 };
 
-const CHECK: Facts = Facts {
-    streaming_default: false,
-    supports_streaming: false,
-    output_formats: &["text", "json"],
-    exit_codes: &[
-        (0, "no violation, or the reader of the output has gone"),
-        (1, "violations were found"),
-        (2, "the command line is wrong, or the stream can't be read"),
-        UNWRITTEN,
-    ],
-};
+/// A command that prints a text, or a document.
+const fn prints(exit_codes: &'static [(u8, &'static str)]) -> Facts {
+    Facts {
+        streaming_default: false,
+        supports_streaming: false,
+        output_formats: &["text", "json"],
+        exit_codes,
+    }
+}
 
-const TOOLS: Facts = Facts {
-    streaming_default: false,
-    supports_streaming: false,
-    output_formats: &["text", "json"],
-    exit_codes: &[
-        (0, "all servers could be used, or the reader of the output has gone"),
-        (1, "some servers could not be used, or not in time; the tools of the others are listed"),
-        WRONG,
-        UNWRITTEN,
-    ],
-};
+const CHECK: Facts = prints(&[
+    (0, "no violation, or the reader of the output has gone"),
+    (1, "violations were found"),
+    (ExitCode::Usage.number(), "the command line is wrong, or the stream can't be read"),
+    UNWRITTEN,
+]);
 
-const MCP: Facts = Facts {
-    streaming_default: false,
-    supports_streaming: false,
-    output_formats: &["text", "json"],
-    exit_codes: &[
-        (0, "it was done, or the reader of the output has gone"),
-        (1, "a server could not be asked; a login was refused, not finished or not there"),
-        WRONG,
-        UNWRITTEN,
-    ],
-};
+const TOOLS: Facts = prints(&[
+    (0, "all servers could be used, or the reader of the output has gone"),
+    (1, "some servers could not be used, or not in time; the tools of the others are listed"),
+    WRONG,
+    UNWRITTEN,
+]);
 
-const PROFILES: Facts = Facts {
-    streaming_default: false,
-    supports_streaming: false,
-    output_formats: &["text", "json"],
-    exit_codes: &[
-        (0, "it was printed or done, or the reader of the output has gone"),
-        (2, "the command line or a file of profiles is wrong"),
-        UNWRITTEN,
-    ],
-};
+const MCP: Facts = prints(&[
+    (0, "it was done, or the reader of the output has gone"),
+    (1, "a server could not be asked; a login was refused, not finished or not there"),
+    WRONG,
+    UNWRITTEN,
+]);
 
-const MODELS: Facts = Facts {
-    streaming_default: false,
-    supports_streaming: false,
-    output_formats: &["text", "json"],
-    exit_codes: &[
-        (0, "the models were printed, or the reader of the output has gone"),
-        (1, "the provider can't be asked, or has no list"),
-        (2, "the command line or a file of profiles is wrong"),
-        UNWRITTEN,
-        (
-            ExitCode::TryLater.number(),
-            "the same may succeed later: rate limit, server error, network, timeout",
-        ),
-    ],
-};
+const PROFILES: Facts = prints(&[
+    (0, "it was printed or done, or the reader of the output has gone"),
+    (ExitCode::Usage.number(), "the command line or a file of profiles is wrong"),
+    UNWRITTEN,
+]);
 
-const DOCTOR: Facts = Facts {
-    streaming_default: false,
-    supports_streaming: false,
-    output_formats: &["text", "json"],
-    exit_codes: &[
-        (0, "nothing was found that can't work, or it could not be checked"),
-        (1, "something can't work: the provider, the key, a profile, the store or an MCP server"),
-        (2, "the command line is wrong"),
-        UNWRITTEN,
-    ],
-};
+const MODELS: Facts = prints(&[
+    (0, "the models were printed, or the reader of the output has gone"),
+    (1, "the provider can't be asked, or has no list"),
+    (ExitCode::Usage.number(), "the command line or a file of profiles is wrong"),
+    UNWRITTEN,
+    (
+        ExitCode::TryLater.number(),
+        "the same may succeed later: rate limit, server error, network, timeout",
+    ),
+]);
 
-const SESSIONS: Facts = Facts {
-    streaming_default: false,
-    supports_streaming: false,
-    output_formats: &["text", "json"],
-    exit_codes: &SESSION_ENDS,
-};
+const DOCTOR: Facts = prints(&[
+    (0, "nothing was found that can't work, or it could not be checked"),
+    (1, "something can't work: the provider, the key, a profile, the store or an MCP server"),
+    (ExitCode::Usage.number(), "the command line is wrong"),
+    UNWRITTEN,
+]);
 
-const SESSION_ENDS: [(u8, &str); 4] = [
+const SESSIONS: Facts = prints(&[
     (0, "it was done, and a search may have found nothing; or the reader of the output has gone"),
     (1, "a session is not in the store, can't be made or deleted, or could be read only in part"),
-    (2, "the command line is wrong, or the store can't be read"),
+    (ExitCode::Usage.number(), "the command line is wrong, or the store can't be read"),
     UNWRITTEN,
-];
+]);
 
-const TEXT: Facts = Facts {
-    streaming_default: false,
-    supports_streaming: false,
-    output_formats: &["text", "json"],
-    exit_codes: &[
-        (0, "it was printed or written, or the reader of the output has gone"),
-        (2, "the command line is wrong, or a file can't be written"),
-        UNWRITTEN,
-    ],
-};
+const TEXT: Facts = prints(&[
+    (0, "it was printed or written, or the reader of the output has gone"),
+    (ExitCode::Usage.number(), "the command line is wrong, or a file can't be written"),
+    UNWRITTEN,
+]);
 
 /// Facts about the command of this name.
 pub(crate) fn facts(command: &str) -> Facts {
