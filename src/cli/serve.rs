@@ -31,11 +31,10 @@ const COUNT_MAX: u32 = 10_000_000;
 
 /// Options of `serve`.
 #[derive(Args, Debug)]
-#[command(mut_args(|arg| Many::Serve.offered(arg)))]
+#[command(next_help_heading = "Node options", mut_args(|arg| Many::Serve.offered(arg)))]
 pub struct ServeArgs {
     /// Address and port to listen on; with port 0 the system chooses one. The address is printed
     #[arg(
-        help_heading = "Node options",
         long,
         env = "DUOLOGUE_LISTEN",
         value_name = "ADDRESS:PORT",
@@ -46,7 +45,6 @@ pub struct ServeArgs {
 
     /// How long a conversation that nobody uses stays in memory. Without a store it is lost then
     #[arg(
-        help_heading = "Node options",
         long,
         env = "DUOLOGUE_IDLE_MS",
         value_name = "MS",
@@ -57,7 +55,6 @@ pub struct ServeArgs {
 
     /// How long a run goes on without any client
     #[arg(
-        help_heading = "Node options",
         long,
         env = "DUOLOGUE_DETACHED_MS",
         value_name = "MS",
@@ -68,7 +65,6 @@ pub struct ServeArgs {
 
     /// Longest time of a run, after which it is stopped. Without this option it ends when the model has answered
     #[arg(
-        help_heading = "Node options",
         long,
         env = "DUOLOGUE_RUN_MS",
         value_name = "MS",
@@ -78,7 +74,6 @@ pub struct ServeArgs {
 
     /// How long a client may take nothing of its stream before that is ended. Its conversation goes on
     #[arg(
-        help_heading = "Node options",
         long,
         env = "DUOLOGUE_UNREAD_MS",
         value_name = "MS",
@@ -89,7 +84,6 @@ pub struct ServeArgs {
 
     /// How long runs may go on once a signal asks the node to end
     #[arg(
-        help_heading = "Node options",
         long,
         env = "DUOLOGUE_DRAIN_MS",
         value_name = "MS",
@@ -100,13 +94,12 @@ pub struct ServeArgs {
 
     /// Serve the tenants in this file alone: a line for each token or certificate, with the name of its tenant and
     /// its SHA-256 in hexadecimal digits. SIGHUP has it read again
-    #[arg(help_heading = "Node options", long, env = "DUOLOGUE_TENANTS", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, env = "DUOLOGUE_TENANTS", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tenants: Option<PathBuf>,
 
     /// Serve also whom an identity provider knows: the file has its keys (a JWK set) for the signatures of tokens
     /// (JWT). SIGHUP has it read again
     #[arg(
-        help_heading = "Node options",
         long,
         env = "DUOLOGUE_JWKS",
         value_name = "FILE",
@@ -116,89 +109,58 @@ pub struct ServeArgs {
     pub jwks: Option<PathBuf>,
 
     /// Who signs the tokens: their claim iss
-    #[arg(
-        help_heading = "Node options",
-        long,
-        env = "DUOLOGUE_JWT_ISSUER",
-        value_name = "ISSUER",
-        requires = "jwks"
-    )]
+    #[arg(long, env = "DUOLOGUE_JWT_ISSUER", value_name = "ISSUER", requires = "jwks")]
     pub jwt_issuer: Option<String>,
 
     /// Whom the tokens are for: one of their claim aud
-    #[arg(
-        help_heading = "Node options",
-        long,
-        env = "DUOLOGUE_JWT_AUDIENCE",
-        value_name = "AUDIENCE",
-        requires = "jwks"
-    )]
+    #[arg(long, env = "DUOLOGUE_JWT_AUDIENCE", value_name = "AUDIENCE", requires = "jwks")]
     pub jwt_audience: Option<String>,
 
     /// The claim of the tokens that names the tenant
-    #[arg(
-        help_heading = "Node options",
-        long,
-        env = "DUOLOGUE_JWT_TENANT_CLAIM",
-        value_name = "CLAIM",
-        default_value = "tenant"
-    )]
+    #[arg(long, env = "DUOLOGUE_JWT_TENANT_CLAIM", value_name = "CLAIM", default_value = "tenant")]
     pub jwt_tenant_claim: String,
 
     /// Accept clients without authentication also at an address that other machines can reach
-    #[arg(help_heading = "Node options", long, env = "DUOLOGUE_INSECURE", value_parser = BoolishValueParser::new())]
+    #[arg(long, env = "DUOLOGUE_INSECURE", value_parser = BoolishValueParser::new())]
     pub insecure: bool,
 
     /// Certificate chain of the node (PEM); clients connect by TLS then. SIGHUP has it read again
-    #[arg(help_heading = "Node options", long, env = "DUOLOGUE_TLS_CERT", value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
+    #[arg(long, env = "DUOLOGUE_TLS_CERT", value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
     pub tls_cert: Option<PathBuf>,
 
     /// Private key of --tls-cert (PEM)
-    #[arg(help_heading = "Node options", long, env = "DUOLOGUE_TLS_KEY", value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
+    #[arg(long, env = "DUOLOGUE_TLS_KEY", value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
     pub tls_key: Option<PathBuf>,
 
     /// Authorities (PEM) of certificates that clients may show, each of which is in --tenants
-    #[arg(help_heading = "Node options", long, env = "DUOLOGUE_CLIENT_CA", value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
+    #[arg(long, env = "DUOLOGUE_CLIENT_CA", value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
     pub client_ca: Option<PathBuf>,
 
     /// Address at which the other nodes of the fleet reach this one, as http://10.0.0.1:8642. The nodes share a
     /// database of PostgreSQL
-    #[arg(help_heading = "Node options", long, env = "DUOLOGUE_ADVERTISE", value_name = "URL")]
+    #[arg(long, env = "DUOLOGUE_ADVERTISE", value_name = "URL")]
     pub advertise: Option<String>,
 
     /// File with the token by which the nodes know each other: that of the tenant @nodes in --tenants
-    #[arg(help_heading = "Node options", long, env = "DUOLOGUE_NODE_TOKEN_FILE", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, env = "DUOLOGUE_NODE_TOKEN_FILE", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub node_token_file: Option<PathBuf>,
 
     /// Authorities (PEM) of the other nodes' certificates
-    #[arg(help_heading = "Node options", long, env = "DUOLOGUE_NODE_CA", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, env = "DUOLOGUE_NODE_CA", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub node_ca: Option<PathBuf>,
 
     /// Send traces to the OpenTelemetry collector at this address, by OTLP over HTTP: runs, their provider calls and
     /// their calls of tools, without what is said
-    #[arg(
-        help_heading = "Node options",
-        long,
-        env = "OTEL_EXPORTER_OTLP_ENDPOINT",
-        value_name = "URL"
-    )]
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
     pub otlp_endpoint: Option<String>,
 
     /// Engines that clients may choose beside the one of --engine and those of profiles, with commas between them. They
     /// have the addresses and keys of the node's environment
-    #[arg(
-        help_heading = "Node options",
-        long,
-        env = "DUOLOGUE_ENGINES",
-        value_name = "NAMES",
-        value_enum,
-        value_delimiter = ','
-    )]
+    #[arg(long, env = "DUOLOGUE_ENGINES", value_name = "NAMES", value_enum, value_delimiter = ',')]
     pub engines: Vec<EngineName>,
 
     /// Most runs at once
     #[arg(
-        help_heading = "Node options",
         long,
         env = "DUOLOGUE_MAX_RUNS",
         value_name = "N",
@@ -209,7 +171,6 @@ pub struct ServeArgs {
 
     /// Most runs of a tenant at once
     #[arg(
-        help_heading = "Node options",
         long,
         env = "DUOLOGUE_TENANT_RUNS",
         value_name = "N",
@@ -220,7 +181,6 @@ pub struct ServeArgs {
 
     /// Most conversations of a tenant in memory
     #[arg(
-        help_heading = "Node options",
         long,
         env = "DUOLOGUE_TENANT_CONVERSATIONS",
         value_name = "N",
@@ -232,7 +192,6 @@ pub struct ServeArgs {
     /// Most requests of a tenant in a second, and as many at once: calls, and the requests of a stream. Without this
     /// option there may be any number
     #[arg(
-        help_heading = "Node options",
         long,
         env = "DUOLOGUE_TENANT_RATE",
         value_name = "N",
@@ -242,7 +201,6 @@ pub struct ServeArgs {
 
     /// Most bytes in memory of a tenant's conversations and requests. Without this option there may be any number
     #[arg(
-        help_heading = "Node options",
         long,
         env = "DUOLOGUE_TENANT_BYTES",
         value_name = "BYTES",
@@ -252,7 +210,6 @@ pub struct ServeArgs {
 
     /// Most conversations in memory
     #[arg(
-        help_heading = "Node options",
         long,
         env = "DUOLOGUE_MAX_CONVERSATIONS",
         value_name = "N",
@@ -262,7 +219,7 @@ pub struct ServeArgs {
     pub max_conversations: u32,
 
     /// Options of every conversation.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = None)]
     pub session: SessionArgs,
 }
 
