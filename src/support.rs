@@ -12,6 +12,7 @@ pub(crate) mod histogram;
 pub(crate) mod named;
 pub(crate) mod nearest;
 pub(crate) mod shell_words;
+pub(crate) mod shorten;
 pub(crate) mod strconv;
 
 pub(crate) mod defect;

@@ -3,6 +3,7 @@
 
 use super::schema::{Location, ToolCall, ToolContent, ToolKind, ToolStatus};
 use crate::protocol::proto::session::{CompactionCause, CompactionProposed};
+use crate::support::shorten::first_chars;
 use crate::support::terminal::escape_control;
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -174,11 +175,7 @@ fn cut(text: &str, bytes_max: usize) -> String {
 fn title(name: &str, arguments: &Value) -> String {
     let name = shown_name(name);
     let Some(line) = telling(arguments) else { return name };
-    let mut shown: String = line.chars().take(TITLE_CHARS_MAX).collect();
-    if line.chars().nth(TITLE_CHARS_MAX).is_some() {
-        shown.push('…');
-    }
-    format!("{name}: {}", escape_control(&shown))
+    format!("{name}: {}", escape_control(&first_chars(&line, TITLE_CHARS_MAX)))
 }
 
 /// What says most about a call, on one line: one of its arguments, or all of them. Some clients show nothing else of

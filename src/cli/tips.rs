@@ -3,6 +3,7 @@
 use crate::cli::commands::{Helped, helped};
 use crate::cli::{RUN_COMMAND, foreign, named};
 use crate::command_file::CommandFile;
+use crate::support::shorten::first_chars;
 use crate::support::terminal::escape_control;
 use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -293,12 +294,9 @@ fn exec(words: &[&str], start: usize) -> String {
 
 /// The beginning of `question`, if it can stand between quotes.
 fn quotable(question: &str) -> String {
-    let question = match question.char_indices().nth(QUESTION_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &question[..end]),
-        None => question.to_owned(),
-    };
+    let question = first_chars(question, QUESTION_CHARS_MAX);
     let is_plain = !question.is_empty() && !question.contains(['"', '$', '`', '\\', '!']);
-    if is_plain { question } else { "…".to_owned() }
+    if is_plain { question.into_owned() } else { "…".to_owned() }
 }
 
 fn text(error: &Error, kind: ContextKind) -> Option<String> {

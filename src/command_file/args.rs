@@ -2,6 +2,7 @@
 
 use super::flag::{Flag, Type};
 use super::{CommandFile, date};
+use crate::support::shorten::first_chars;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, ValueParser};
 use clap::{Arg, ArgAction, ValueHint};
 use serde_json::Value;
@@ -134,8 +135,5 @@ fn shown(default: &Value) -> String {
         default.to_string()
     };
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(SHOWN_MAX) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    first_chars(&line, SHOWN_MAX).into_owned()
 }

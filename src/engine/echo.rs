@@ -9,8 +9,10 @@ use super::{CallEnd, CallSpec, Engine, EngineEvent, RunError, Running, SettingNa
 use crate::conversation::event::{FinishClass, ToolCall, ToolResult};
 use crate::conversation::transcript::{Transcript, Turn, TurnItem, TurnState};
 use crate::protocol::attachment::Attachment;
+use crate::support::shorten::first_chars;
 use pace::Pace;
 use script::ScriptedCall;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -240,11 +242,8 @@ fn attached(attachments: &[Attachment]) -> String {
     attachments.iter().map(|attachment| format!("\nAttached: {attachment}")).collect()
 }
 
-fn quote(prompt: &str) -> String {
-    match prompt.char_indices().nth(QUOTE_CHARS_MAX) {
-        Some((end, _)) => format!("{}\u{2026}", &prompt[..end]),
-        None => prompt.to_owned(),
-    }
+fn quote(prompt: &str) -> Cow<'_, str> {
+    first_chars(prompt, QUOTE_CHARS_MAX)
 }
 
 /// `text` in words, each with the white space after it; together they are `text` again.

@@ -2,6 +2,7 @@
 //! pass.
 
 use crate::protocol::json::{self, ERROR_BYTES_MAX};
+use crate::support::shorten::first_bytes;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -35,20 +36,14 @@ pub(super) fn read(text: &str) -> Result<Value, Fault> {
 }
 
 /// Limits the length of a message that quotes text.
-pub(super) fn clipped(mut text: String) -> String {
-    if text.len() > ERROR_BYTES_MAX {
-        text.truncate(text.floor_char_boundary(ERROR_BYTES_MAX));
-        text.push('…');
-    }
-    text
+pub(super) fn clipped(text: &str) -> String {
+    first_bytes(text, ERROR_BYTES_MAX).into_owned()
 }
 
 impl From<serde_json::Error> for Fault {
     fn from(error: serde_json::Error) -> Self {
         let (line, column) = (error.line(), error.column());
-        let text = error.to_string();
-        let what = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
-        Self { what: clipped(json::plain(what)), line, column, is_cut: error.is_eof() }
+        Self { what: clipped(&json::what(&error)), line, column, is_cut: error.is_eof() }
     }
 }
 

@@ -184,12 +184,12 @@ fn refuses_its_type(error: &ValidationError<'_>) -> bool {
 /// The errors according to each of several schemas.
 fn each(context: &[Vec<ValidationError<'_>>]) -> String {
     let first = context.iter().filter_map(|branch| branch.first());
-    first.map(|error| clipped(error.to_string())).collect::<Vec<_>>().join("; or ")
+    first.map(|error| clipped(&error.to_string())).collect::<Vec<_>>().join("; or ")
 }
 
 fn reason_at(error: &ValidationError<'_>, what: String) -> Reason {
-    let pointer = clipped(error.instance_path().to_string());
-    Reason::Schema { pointer, what: clipped(what) }
+    let pointer = clipped(&error.instance_path().to_string());
+    Reason::Schema { pointer, what: clipped(&what) }
 }
 
 /// The type among these that a value has, or why it has none of them.
@@ -208,7 +208,7 @@ fn listed(types: &[&str]) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    clipped(format!("{text:?}"))
+    clipped(&format!("{text:?}"))
 }
 
 /// Checks the limits without recursion: a schema may come from a caller without limits.

@@ -9,11 +9,12 @@ mod tests;
 mod well_formed;
 mod writer;
 
-pub(crate) use error_text::plain;
 pub(crate) use memory::{allocated, fits, places};
 pub(crate) use numbers::{Float, Number, NumberVisitor, Quoted, has_long_integer};
 pub(crate) use well_formed::well_formed;
 
+use crate::support::shorten::first_bytes;
+use error_text::plain;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::ser::Serialize;
 
@@ -43,17 +44,22 @@ pub enum Error {
 
 impl From<serde_json::Error> for Error {
     fn from(error: serde_json::Error) -> Self {
-        let text = error.to_string();
-        let place = match (error.line(), error.column()) {
-            (0, _) => String::new(),
-            (line, column) => format!(" at line {line} column {column}"),
-        };
-        let mut text = plain(text.strip_suffix(&place).unwrap_or(&text)) + &place;
-        if text.len() > ERROR_BYTES_MAX {
-            text.truncate(text.floor_char_boundary(ERROR_BYTES_MAX));
-            text.push('…');
-        }
-        Self::Invalid(text)
+        let text = what(&error) + &place_of(&error);
+        Self::Invalid(first_bytes(&text, ERROR_BYTES_MAX).into_owned())
+    }
+}
+
+/// What is wrong, without its place.
+pub(crate) fn what(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    plain(text.strip_suffix(&place_of(error)).unwrap_or(&text))
+}
+
+/// The end of the text of an error: its place, if that is known.
+fn place_of(error: &serde_json::Error) -> String {
+    match (error.line(), error.column()) {
+        (0, _) => String::new(),
+        (line, column) => format!(" at line {line} column {column}"),
     }
 }
 

@@ -11,9 +11,11 @@ use crate::protocol::proto::tools::ToolApprovalRequested;
 use crate::protocol::wire::Frame;
 use crate::support::files::{wait_until, write_all};
 use crate::support::hidden::revealed;
+use crate::support::shorten::first_chars;
 use crate::support::threads;
 use rustix::event::PollFlags;
 use rustix::termios::{QueueSelector, tcflush};
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::future::pending;
@@ -204,10 +206,12 @@ impl Question {
 
 /// `text` in one line, as a person may trust it: with escapes for hidden characters, and cut.
 fn one_line(text: &str) -> String {
-    let cut = text.char_indices().nth(ARGUMENTS_CHARS_MAX);
-    let shown = cut.map_or(text, |(end, _)| &text[..end]);
-    let rest = cut.map(|_| format!("\u{2026} ({} bytes in all)", text.len())).unwrap_or_default();
-    revealed(shown).replace('\n', " ") + &rest
+    let shown = first_chars(text, ARGUMENTS_CHARS_MAX);
+    let rest = match &shown {
+        Cow::Owned(_) => format!(" ({} bytes in all)", text.len()),
+        Cow::Borrowed(_) => String::new(),
+    };
+    revealed(&shown).replace('\n', " ") + &rest
 }
 
 /// Asks until there is an answer; `None` if nobody waits for it any more.

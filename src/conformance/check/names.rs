@@ -2,6 +2,7 @@
 //! number of them, of any length.
 
 use super::rule::{Report, Rule};
+use crate::support::shorten::first_chars;
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 
@@ -46,13 +47,7 @@ impl Namer {
 
 /// A text from the stream, short enough for a message.
 pub(super) fn shown(text: &str) -> String {
-    if text.len() <= SHOWN_CHARS {
-        return text.to_owned();
-    }
-    match text.char_indices().nth(SHOWN_CHARS) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", &text[..end]),
-    }
+    first_chars(text, SHOWN_CHARS).into_owned()
 }
 
 /// A bounded set of the latest names.

@@ -1,5 +1,6 @@
 //! Where requests go, and how much of an address may be shown: it may hold a login.
 
+use crate::support::shorten::first_chars;
 use reqwest::Url;
 use url::ParseError;
 
@@ -143,8 +144,7 @@ fn has_stray_at(url: &Url) -> bool {
 fn shown_odd(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme))
     else {
-        let shown = text.char_indices().nth(ODD_CHARS_MAX);
-        return shown.map_or(text.to_owned(), |(end, _)| format!("{}\u{2026}", &text[..end]));
+        return first_chars(text, ODD_CHARS_MAX).into_owned();
     };
     // The last @ ends the login, even if the login holds another.
     let rest = rest.rsplit('@').take(1).collect::<String>();

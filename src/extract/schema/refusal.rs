@@ -84,14 +84,14 @@ pub(super) fn refusal(schema: &Value, error: &ValidationError<'_>) -> SchemaErro
     let what = if let ValidationErrorKind::AnyOf { context } = kind {
         each(context)
     } else if matches!(kind, ValidationErrorKind::Format { format } if format == "regex") {
-        let pattern = clipped(error.instance().to_string());
+        let pattern = clipped(&error.instance().to_string());
         format!("{pattern} is not a valid pattern, uses look-around, or is too large")
     } else {
         error.to_string()
     };
     SchemaError::Invalid {
-        pointer: clipped(error.instance_path().to_string()),
-        what: clipped(what),
+        pointer: clipped(&error.instance_path().to_string()),
+        what: clipped(&what),
     }
 }
 
@@ -105,11 +105,11 @@ fn unresolved(schema: &Value, error: &ReferencingError) -> SchemaError {
         };
         return SchemaError::Remote {
             pointer: reference(schema, is_to),
-            uri: clipped(uri.trim_start_matches(NO_BASE).to_owned()),
+            uri: clipped(uri.trim_start_matches(NO_BASE)),
         };
     }
     if let ReferencingError::UnknownSpecification { specification } = error {
-        return SchemaError::Draft { uri: clipped(specification.clone()) };
+        return SchemaError::Draft { uri: clipped(specification) };
     }
     let pointer = match error {
         ReferencingError::PointerToNowhere { pointer: name }
@@ -124,7 +124,7 @@ fn unresolved(schema: &Value, error: &ReferencingError) -> SchemaError {
         | ReferencingError::UnknownSpecification { .. }
         | ReferencingError::CircularMetaschema { .. } => String::new(),
     };
-    SchemaError::Invalid { pointer, what: clipped(error.to_string()) }
+    SchemaError::Invalid { pointer, what: clipped(&error.to_string()) }
 }
 
 /// JSON pointer to a reference to this; empty if there is none.
@@ -133,7 +133,7 @@ fn reference(schema: &Value, is_it: impl Fn(&str) -> bool) -> String {
     for place in &places {
         for key in REFERENCES {
             if place.text(key).is_some_and(&is_it) {
-                return clipped(format!("{}/{key}", pointer(&places, place)));
+                return clipped(&format!("{}/{key}", pointer(&places, place)));
             }
         }
     }
@@ -155,8 +155,8 @@ pub(super) fn foreign(schema: &Value) -> Result<(), SchemaError> {
     for place in places.iter().filter(|place| place.is_schema()) {
         for key in ["$dynamicRef", "$recursiveRef"] {
             let Some(uri) = place.text(key).filter(|uri| is_foreign(uri)) else { continue };
-            let pointer = clipped(format!("{}/{key}", pointer(&places, place)));
-            return Err(SchemaError::Remote { pointer, uri: clipped(uri.to_owned()) });
+            let pointer = clipped(&format!("{}/{key}", pointer(&places, place)));
+            return Err(SchemaError::Remote { pointer, uri: clipped(uri) });
         }
     }
     Ok(())
@@ -166,7 +166,7 @@ pub(super) fn foreign(schema: &Value) -> Result<(), SchemaError> {
 pub(super) fn to_data(schema: &Value, reference: &str) -> SchemaError {
     SchemaError::Invalid {
         pointer: self::reference(schema, |other| other == reference),
-        what: clipped(format!(
+        what: clipped(&format!(
             "{reference} is in a const, enum, default or examples, which contain data and no schema"
         )),
     }
@@ -174,9 +174,9 @@ pub(super) fn to_data(schema: &Value, reference: &str) -> SchemaError {
 
 /// Refuses two schemas of one name, as references to it would be ambiguous.
 pub(super) fn same_name(places: &[Place<'_>], [first, second]: [&Place<'_>; 2]) -> SchemaError {
-    let first = clipped(format!("{}/$id", pointer(places, first)));
+    let first = clipped(&format!("{}/$id", pointer(places, first)));
     SchemaError::Invalid {
-        pointer: clipped(format!("{}/$id", pointer(places, second))),
+        pointer: clipped(&format!("{}/$id", pointer(places, second))),
         what: format!("it is the same as {first}; give each schema a different one, or none"),
     }
 }

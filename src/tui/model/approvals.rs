@@ -5,6 +5,7 @@ use crate::output::approval;
 use crate::protocol::command::Decision;
 use crate::protocol::proto::tools::ToolApprovalRequested;
 use crate::support::hidden::revealed;
+use crate::support::shorten::first_chars;
 use crate::tui::input::Editor;
 use crate::tui::terminal::keys::{Key, Press};
 use std::time::Duration;
@@ -258,7 +259,8 @@ impl State {
         for Approval { call, tool, input, .. } in decided {
             // Stays in the scrollback beside the questions: which of several calls were answered, and how.
             let answer = super::decided(&decision);
-            let text = format!("{tool}: {answer} · {}{reason}", shortened(&input));
+            let input = first_chars(&input, ANSWERED_CHARS_MAX).replace('\n', " ");
+            let text = format!("{tool}: {answer} · {input}{reason}");
             self.note(Note::Information, text);
             let decision = decision.clone();
             actions.push(Action::Request(Outgoing::Approve { call, decision }));
@@ -285,14 +287,6 @@ fn one_key(press: Press) -> Option<Answer> {
         (Press::plain(Key::Backspace), Answer::No),
     ];
     keys.into_iter().find_map(|(key, answer)| (key == press).then_some(answer))
-}
-
-/// The beginning of the arguments, in one line.
-fn shortened(input: &str) -> String {
-    let mut chars = input.chars().map(|char| if char == '\n' { ' ' } else { char });
-    let mut text: String = chars.by_ref().take(ANSWERED_CHARS_MAX).collect();
-    text.extend(chars.next().map(|_| '…'));
-    text
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use super::{Failure, Out, conversation, message, partial, status_of};
 use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::Envelope;
 use crate::protocol::constants::command_code;
+use crate::support::shorten::first_chars;
 use crate::support::terminal::{Escapes, escape_control, visible};
 
 /// Characters of a tool's arguments or result that are shown.
@@ -73,10 +74,7 @@ fn line(said: &Said) -> String {
 
 /// The beginning of a text, in one line.
 fn short(text: &str) -> String {
-    let mut chars = text.chars();
-    let start: String = chars.by_ref().take(TOOL_CHARS_MAX).collect();
-    let rest = if chars.next().is_some() { "…" } else { "" };
-    escape_control(&start) + rest
+    escape_control(&first_chars(text, TOOL_CHARS_MAX))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::Failures;
 use crate::engine::provider::http::login_token;
 use crate::support::secret::{Secret, without_userinfo};
+use crate::support::shorten::first_chars;
 use reqwest::Url;
 
 /// Bytes of the provider's words that are searched for secrets before they are quoted.
@@ -47,11 +48,7 @@ impl Failures {
             }
             Some(_) | None => self.redacted(text),
         };
-        let text = without_userinfo(&text);
-        match text.char_indices().nth(chars_max) {
-            Some((end, _)) => format!("{}\u{2026}", &text[..end]),
-            None => text,
-        }
+        first_chars(&without_userinfo(&text), chars_max).into_owned()
     }
 }
 
