@@ -161,14 +161,18 @@ pub(crate) fn read_end(path: &Path, bytes_max: usize) -> io::Result<(Vec<u8>, bo
 }
 
 fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
-    // Opening a named pipe would wait for its writer.
-    let bits = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
-    let file = OpenOptions::new().read(true).custom_flags(bits).open(path)?;
+    let file = open_nonblocking(path)?;
     let about = file.metadata()?;
     if !about.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
     Ok((file, about))
+}
+
+/// Opens a file for reading; a named pipe without waiting for its writer.
+fn open_nonblocking(path: &Path) -> io::Result<File> {
+    let bits = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
+    OpenOptions::new().read(true).custom_flags(bits).open(path)
 }
 
 /// Like [`read_limited`], of a file that a person names: it may also be a pipe, as a shell's `<(command)` is one.
@@ -197,8 +201,7 @@ pub(crate) fn read_named_bytes(path: &Path, bytes_max: usize) -> io::Result<(Vec
     if !kind.is_file() && !kind.is_fifo() {
         return Err(io::Error::other("it is not a regular file"));
     }
-    let bits = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
-    let file = OpenOptions::new().read(true).custom_flags(bits).open(path)?;
+    let file = open_nonblocking(path)?;
     let about = file.metadata()?;
     let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
