@@ -6,13 +6,11 @@
 
 use super::session::extension;
 use super::store::place;
+use super::variables::PREFIX;
 use super::{EngineName, ModelOption, RpcArgs};
 use crate::protocol::event_filter::EventFilter;
 use clap::ValueEnum;
 use std::ffi::OsString;
-
-/// The prefix of variables that set options.
-const VARIABLES: &str = "DUOLOGUE_";
 
 /// No option, whatever its name looks like.
 const KEY_VARIABLE: &str = "DUOLOGUE_API_KEY";
@@ -60,7 +58,7 @@ pub(super) fn rpc(
         if value.is_empty() || variable == KEY_VARIABLE {
             continue;
         }
-        let Some(name) = variable.to_str().and_then(|name| name.strip_prefix(VARIABLES)) else {
+        let Some(name) = variable.to_str().and_then(|name| name.strip_prefix(PREFIX)) else {
             continue;
         };
         let name = name.to_ascii_lowercase().replace('_', "-");

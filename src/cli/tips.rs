@@ -1,6 +1,7 @@
 //! Suggestions for a wrong command line, where the intention can be guessed.
 
 use crate::cli::commands::{Helped, helped};
+use crate::cli::variables::PREFIX;
 use crate::cli::{RUN_COMMAND, foreign, named};
 use crate::command_file::CommandFile;
 use crate::support::shorten::first_chars;
@@ -47,9 +48,6 @@ const TRIED: [(&[&str], &str); 4] = [
 const TRIED_WORDS_MAX: usize = 3;
 
 const TEMPERATURE_TIP: &str = "the temperature is set by --temperature, as in --temperature 0.2";
-
-/// The prefix of variables that set options.
-const PREFIX: &str = "DUOLOGUE_";
 
 /// The command that prints help and pages.
 const HELP: &str = "help";

@@ -4,7 +4,7 @@ use crate::support::nearest::nearest;
 use crate::support::terminal::escape_control;
 
 /// The prefix of variables that set options.
-const PREFIX: &str = "DUOLOGUE_";
+pub(super) const PREFIX: &str = "DUOLOGUE_";
 
 /// Those there are, without the prefix. Written down, as the definition of all commands takes long to build.
 const KNOWN: [&str; 97] = [
