@@ -46,9 +46,9 @@ use crate::session::{
 use crate::store::{OpenMode, StoreSettings};
 use crate::support::fail_point::{FailPoint, Faults, Place};
 use crate::support::log_targets::EVENT;
-use crate::support::sleep_until;
 use crate::support::terminal::escape_control;
 use crate::support::time_limit::put_off;
+use crate::support::{millis, sleep_until};
 use crate::tool::servers::ToolServers;
 pub use effects::{CodedWarning, Effect, Effects};
 pub use files::FilePolicy;
@@ -211,7 +211,7 @@ impl Host {
 
     /// Time since the host was made.
     pub fn uptime(&self) -> Uptime {
-        Uptime(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX))
+        Uptime(millis(self.started.elapsed()))
     }
 
     /// The active provider call.

@@ -1,6 +1,8 @@
 //! Used by every layer. [`fail_point`] plants faults, `text` is shared text,
 //! `line_queue` and [`stderr`] queue all writes to standard error.
 
+use std::time::Duration;
+
 pub mod fail_point;
 
 pub(crate) mod text;
@@ -42,6 +44,11 @@ pub(crate) async fn sleep_until(deadline: Option<impl Into<tokio::time::Instant>
 }
 
 pub(crate) mod time_limit;
+
+/// The milliseconds of a time, as many as a number has room for.
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
 
 pub(crate) mod files;
 pub(crate) mod line_queue;

@@ -13,6 +13,7 @@ use crate::protocol::constants::capability::EXTRACT;
 use crate::protocol::event_filter::EventFilter;
 use crate::session::HEARTBEAT_MS;
 use crate::support::files::WorkFolder;
+use crate::support::millis;
 use clap::builder::BoolishValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum, ValueHint};
@@ -459,10 +460,6 @@ pub enum LogLevel {
     Debug,
     /// Everything
     Trace,
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn extensions_help() -> String {

@@ -4,6 +4,7 @@ use super::numbers::whole;
 use crate::session::SessionMode;
 use crate::session::approval::{ApprovalMode, ApprovalRules, ServerNames, ToolGlob};
 use crate::support::files::{WorkFolder, read_named, user_folder};
+use crate::support::millis;
 use crate::task::limits::ToolLimits;
 use crate::tool::config::{ServerConfig, Servers};
 use anyhow::{Result, anyhow};
@@ -273,10 +274,6 @@ fn read(path: &Path) -> Result<String> {
 pub(crate) fn login_folder() -> Option<PathBuf> {
     let folder = user_folder("XDG_DATA_HOME", ".local/share", |name| std::env::var_os(name));
     folder.map(|folder| folder.join("duologue/mcp"))
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::protocol::proto::fleet::{
 };
 use crate::protocol::wire::{Frame, PROTOCOL, SERVER};
 use crate::store::OpenMode;
-use crate::support::sleep_until;
+use crate::support::{millis, sleep_until};
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use std::collections::BTreeSet;
@@ -323,7 +323,7 @@ pub(super) fn status(refusal: Refusal) -> Status {
         RefusalKind::Internal => Status::internal(message),
     };
     if let Some(after) = retry_after {
-        let after = MetadataValue::from(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
+        let after = MetadataValue::from(millis(after));
         status.metadata_mut().insert(RETRY_HEADER, after);
     }
     status

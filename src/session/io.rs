@@ -15,6 +15,7 @@ use crate::protocol::wire::{BadLine, ClientError, Frame, Request};
 use crate::session::approval::ApprovalRules;
 use crate::session::compaction::CompactionRules;
 use crate::session::prices::PriceList;
+use crate::support::millis;
 use crate::task::call::{CallSpec, EngineFacts, EngineRef};
 use crate::task::limits::ToolLimits;
 use crate::task::report::{CallEnd, EngineEvent};
@@ -23,7 +24,6 @@ use crate::task::server::ServerChange;
 use crate::task::server::ServerName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
-use std::time::Duration;
 
 /// Default silence in a run before a sign of life, in milliseconds.
 pub const HEARTBEAT_MS: NonZeroU64 = NonZeroU64::MIN.saturating_add(9_999);
@@ -266,7 +266,6 @@ pub struct ToolRules {
 impl ToolRules {
     /// Rules with these limits. The servers are those of the host.
     pub fn new(approval: ApprovalRules, limits: &ToolLimits) -> Self {
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Self {
             servers: Vec::new(),
             approval,

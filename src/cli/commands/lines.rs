@@ -5,6 +5,7 @@ use super::output::Failure;
 use crate::conformance::events::EventTime;
 use crate::protocol::constants::command_code;
 use crate::support::files;
+use crate::support::millis;
 use rustix::event::PollFlags;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
@@ -91,8 +92,7 @@ impl WriteTime {
             Self::Now => (Some(SystemTime::now()), true),
         };
         let since = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
-        let ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        EventTime { ts: since.as_secs(), ts_ms: is_live.then_some(ms) }
+        EventTime { ts: since.as_secs(), ts_ms: is_live.then_some(millis(since)) }
     }
 }
 

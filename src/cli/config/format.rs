@@ -7,6 +7,7 @@ use crate::host::CodedWarning;
 use crate::output::{
     Beginning, Envelope, EnvelopeData, Format, JsonStream, Layout, Objects, Shown, Text,
 };
+use crate::support::millis;
 use serde_json::{Map, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -43,7 +44,7 @@ impl<'a> RunFacts<'a> {
             model: self.engine.map_or_else(String::new, |engine| engine.model().to_owned()),
             provider: self.engine.map_or_else(String::new, |engine| engine.provider()),
             folder: folder.to_string_lossy().into_owned(),
-            epoch_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+            epoch_ms: millis(now),
             warnings: self.warnings.clone(),
         }
     }

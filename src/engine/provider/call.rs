@@ -10,6 +10,7 @@ use super::response::{Completeness, ResponseReader, ResponseState};
 use super::settings::Settings;
 use crate::engine::{EngineEvent, Retry, Sink};
 use crate::support::log_targets::{EVENT, words_of_provider};
+use crate::support::millis;
 use http::Version;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use std::hash::{BuildHasher, RandomState};
@@ -73,7 +74,7 @@ impl<'a, R: ResponseReader<'a>, F: Fn(BodyEnd) -> R> ProviderCall<'a, F> {
             let attempt = self.attempt;
             let attempts_max = self.settings.retries.saturating_add(1);
             let (class, why) = (failed.failure.class, failed.failure.message());
-            let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+            let wait_ms = millis(wait);
             tracing::warn!(
                 target: EVENT,
                 class = class.as_str(),
