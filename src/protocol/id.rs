@@ -1,5 +1,6 @@
 //! Ids, each with its own type, so that one can't be passed in place of another.
 
+use crate::support::split_mix;
 use std::fmt;
 use uuid::Uuid;
 
@@ -172,15 +173,6 @@ impl Ids {
             u128::from(split_mix(&mut self.high)) << 64 | u128::from(split_mix(&mut self.low));
         uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
     }
-}
-
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
-fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut bits = *state;
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    bits ^ (bits >> 31)
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Chance that is the same in each run.
 
-/// Numbers that follow from a seed (SplitMix64).
+use super::split_mix;
+
+/// Numbers that follow from a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Dice(u64);
 
@@ -15,10 +17,7 @@ impl Dice {
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        split_mix(&mut self.0)
     }
 
     /// A number below `end`, which is not 0.
