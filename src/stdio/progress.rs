@@ -1,7 +1,7 @@
 //! A progress line on a terminal while the model works. It is on standard error, and is cleared
 //! before anything is written to the same terminal.
 
-mod screen;
+mod row;
 
 use crate::output::{how_far, waiting_text};
 use crate::protocol::any::Any;
@@ -10,21 +10,17 @@ use crate::protocol::proto::session::WaitingFor;
 use crate::protocol::wire::Frame;
 use crate::support::stderr;
 use crate::support::terminal::{self, escape_control};
-use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use screen::Screen;
+use row::Row;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 /// Time between two drawings of the line.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Drawings of the line per second.
-const PICTURES_PER_SECOND_MAX: u8 = 20;
-
 /// The progress line.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    bar: Option<ProgressBar>,
+    row: Option<Row>,
     /// When the line moves next.
     next_tick: Option<Instant>,
     shown: Shown,
@@ -50,7 +46,7 @@ impl Progress {
     /// A line, if standard error is a terminal. `shown` is what standard output writes to a terminal.
     pub(crate) fn for_person(shown: Shown) -> Option<Self> {
         let is_shown = io::stderr().is_terminal() && !terminal::is_dumb();
-        is_shown.then(|| Self { bar: None, next_tick: None, shown, bytes: 0 })
+        is_shown.then(|| Self { row: None, next_tick: None, shown, bytes: 0 })
     }
 
     /// A person is asked something in the place of the line.
@@ -63,7 +59,7 @@ impl Progress {
         if self.shown == Shown::Piped && self.bytes > 0 {
             return;
         }
-        self.bar = Some(begin());
+        self.row = Some(Row::new(waiting_text(WaitingFor::Unspecified)));
         self.tick();
     }
 
@@ -128,31 +124,28 @@ impl Progress {
     }
 
     fn tick(&mut self) {
-        self.next_tick = self.bar.as_ref().map(|bar| {
-            bar.tick();
+        self.next_tick = self.row.as_mut().map(|row| {
+            row.draw();
             Instant::now() + TICK
         });
     }
 
-    fn show_bytes(&self) {
-        self.show(format!("receiving the answer, {}", BinaryBytes(self.bytes)));
+    fn show_bytes(&mut self) {
+        self.show(format!("receiving the answer, {}", row::size(self.bytes)));
     }
 
-    fn show(&self, what: String) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(what);
+    /// Has the line say `what` from the next tick on.
+    fn show(&mut self, what: String) {
+        if let Some(row) = &mut self.row {
+            row.message = what;
         }
     }
 
     /// Takes the line away, at once.
     fn end(&mut self) {
         self.next_tick = None;
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-            // The last picture may have been lost.
-            if screen::is_ours() {
-                stderr::message(terminal::CLEAR_LINE);
-            }
+        if let Some(row) = self.row.take() {
+            row.clear();
             match self.shown {
                 Shown::Nothing => {}
                 // The line must be cleared before standard output is written.
@@ -166,16 +159,4 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.end();
     }
-}
-
-fn begin() -> ProgressBar {
-    let screen = Box::<Screen>::default();
-    let target = ProgressDrawTarget::term_like_with_hz(screen, PICTURES_PER_SECOND_MAX);
-    let bar = ProgressBar::with_draw_target(None, target);
-    // Last, the part that may be cut off on a narrow terminal.
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
-        bar.set_style(style);
-    }
-    bar.set_message(waiting_text(WaitingFor::Unspecified));
-    bar
 }
