@@ -2,10 +2,10 @@
 //! reader to the host, and writes its frames, over `transport`. One loop owns everything.
 //!
 //! `settings` is how it runs, and `printed` what the reader gets. `observers` get the same frames: the
-//! debug file, `diagnostics`, `progress`. `saved` is a file for the last message, and `asking` has a person decide
+//! debug file, `diagnostics`, `progress`. `saved` is a file for the last message, and `approvals` has a person decide
 //! about tool calls.
 
-mod asking;
+mod approvals;
 mod diagnostics;
 mod notices;
 mod observers;
@@ -15,7 +15,7 @@ mod refusal;
 mod saved;
 mod settings;
 
-pub(crate) use asking::Asking;
+pub(crate) use approvals::TerminalApprovals;
 pub(crate) use notices::{Unread, UnreadInput};
 pub(crate) use printed::Drawing;
 pub(crate) use progress::{Progress, Shown};
@@ -34,7 +34,7 @@ use crate::support::threads::NoThread;
 use crate::transport::{
     Ending, Finish, Incoming, Outgoing, RawLine, Received, Signals, Stdio, status_after,
 };
-use asking::answered;
+use approvals::answered;
 use diagnostics::Diagnostics;
 use notices::{INPUT_UNREAD, Notices};
 use observers::Observers;
@@ -64,7 +64,7 @@ struct FrontEnd<'a> {
     /// The file for the last message.
     saved: Option<SavedMessage>,
     /// The person who decides about tool calls.
-    asking: Option<Asking>,
+    asking: Option<TerminalApprovals>,
     notices: Notices,
     ending: Ending,
 }

@@ -8,14 +8,14 @@
 //! | `connection` | asks a server over `line_transport` or `http` |
 //! | [`login`] | logins at servers over HTTP, and where their tokens are kept |
 //! | `server_requests`, `progress`, `http_streams`, `http_listening` | limits on what servers request and report, and on streams over HTTP |
-//! | `asking` | what servers want to know of the person |
+//! | `elicitation` | what servers want to know of the person |
 //! | `child`, [`guard`] | starts and ends a process; the small process that stays with it |
 
 pub mod config;
 
 mod arguments;
-pub(crate) mod asking;
 mod contents;
+pub(crate) mod elicitation;
 mod incoming;
 mod listing;
 mod result;

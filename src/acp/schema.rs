@@ -2,7 +2,7 @@
 //! this program reads or writes them: lenient types for what is read, strict ones for what is written.
 //! Pure.
 
-use crate::tool::asking::Askable;
+use crate::tool::elicitation::Askable;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

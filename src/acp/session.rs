@@ -10,7 +10,7 @@ use crate::host::{Effects, Host};
 use crate::session::{Input, Signal, panic_text};
 use crate::support::sleep_until;
 use crate::support::threads;
-use crate::tool::asking::{Askable, Asking, Question, Questions};
+use crate::tool::elicitation::{Askable, Elicitation, Question, Questions};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::future::{pending, poll_fn};
@@ -101,7 +101,7 @@ enum Event {
     /// A thread has ended; `None` if it has panicked.
     Found(Option<Found>),
     Clock,
-    Asked(Asking),
+    Asked(Elicitation),
     /// Nobody waits for the answer to the question of this number.
     Unasked(u64),
     Effects(Effects),
@@ -125,7 +125,7 @@ pub(super) struct Session {
     buffers_until: Option<Instant>,
     /// What the client can ask for MCP servers, and their questions.
     askable: Askable,
-    questions: Option<mpsc::Receiver<Asking>>,
+    questions: Option<mpsc::Receiver<Elicitation>>,
     /// The servers that wait for an answer, by the numbers of their questions.
     answers: BTreeMap<u64, oneshot::Sender<Value>>,
     questions_asked: u64,
@@ -210,10 +210,10 @@ impl Session {
             Event::Mail(mail) => self.received(mail),
             Event::Found(found) => self.take(found),
             Event::Clock => self.look_at_clock(),
-            Event::Asked(Asking::Completed { elicitation }) => {
+            Event::Asked(Elicitation::Completed { elicitation }) => {
                 self.dialog.completed(&elicitation);
             }
-            Event::Asked(Asking::Question(question)) => self.question(question),
+            Event::Asked(Elicitation::Question(question)) => self.question(question),
             Event::Unasked(question) => {
                 self.answers.remove(&question);
                 self.dialog.unasked(question);
@@ -241,8 +241,8 @@ impl Session {
     fn drop_questions(&mut self) {
         while let Some(asking) = self.questions.as_mut().and_then(|it| it.try_recv().ok()) {
             match asking {
-                Asking::Question(question) => drop(question),
-                Asking::Completed { elicitation } => self.dialog.completed(&elicitation),
+                Elicitation::Question(question) => drop(question),
+                Elicitation::Completed { elicitation } => self.dialog.completed(&elicitation),
             }
         }
     }
@@ -464,7 +464,7 @@ async fn next_unasked(answers: &mut BTreeMap<u64, oneshot::Sender<Value>>) -> u6
 }
 
 /// Waits for a question of a server; for ever if none can be asked. Cancel-safe.
-async fn next_question(questions: &mut Option<mpsc::Receiver<Asking>>) -> Asking {
+async fn next_question(questions: &mut Option<mpsc::Receiver<Elicitation>>) -> Elicitation {
     let question = match questions {
         Some(questions) => questions.recv().await,
         None => None,

@@ -1,6 +1,6 @@
 //! The conversation as the model sees it: the turns so far, projected from the events.
 
-mod asking;
+mod for_summary;
 mod messages;
 
 pub(super) use messages::CLEARED_RESULT;

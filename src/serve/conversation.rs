@@ -1,11 +1,11 @@
 //! The task of one conversation: owns its host, and gives its clients what the host shows. The conversation
 //! outlives its clients: a run goes on without them for a while, and the task ends once nobody has
-//! asked for anything for longer. It ends alone: whatever happens in it touches no other conversation. `asking`
+//! asked for anything for longer. It ends alone: whatever happens in it touches no other conversation. `requests`
 //! takes the requests of its clients, `showing` gives them what the host shows, and `questions` answers for clients
 //! that have left.
 
-mod asking;
 mod questions;
+mod requests;
 mod showing;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! How the front end is to run.
 
-use super::{Asking, Drawing, Progress, SavedMessage, UnreadInput};
+use super::{Drawing, Progress, SavedMessage, TerminalApprovals, UnreadInput};
 use crate::host::HostSettings;
 use crate::output::Format;
 use crate::protocol::attachment::Attachment;
@@ -51,7 +51,7 @@ pub(crate) struct Settings {
     /// The file that gets the last message, if there is one.
     pub saved: Option<SavedMessage>,
     /// Asks the person at the terminal about tool calls.
-    pub asking: Option<Asking>,
+    pub asking: Option<TerminalApprovals>,
     /// The progress line, if one is shown.
     pub progress: Option<Progress>,
     /// The file that frames are copied to.

@@ -1,9 +1,9 @@
-//! A connection to one server: the handshake, and requests, of which `asking` is what they ask for. Each wait ends
-//! with the connection.
+//! A connection to one server: the handshake, and what it is asked for (`requests`). Each wait ends with the
+//! connection.
 
-mod asking;
+mod requests;
 
-use crate::tool::asking::{Askable, Asker};
+use crate::tool::elicitation::{Askable, Asker};
 use crate::tool::http::HttpFault;
 use crate::tool::incoming;
 use crate::tool::progress::{Newest, Reports};

@@ -6,10 +6,10 @@ mod tests;
 
 use crate::support::time_limit::time_limit;
 use crate::task::server::{ServerName, ServerTool};
-use crate::tool::asking::{Asker, Questions};
 use crate::tool::child::{Child, Program};
 use crate::tool::config::{ServerConfig, Transport};
 use crate::tool::connection::{Closing, Connection, Link, NotReady};
+use crate::tool::elicitation::{Asker, Questions};
 use crate::tool::guard;
 use crate::tool::http::HttpTransport;
 use crate::tool::line_transport::{LineTransport, Writer};

@@ -3,8 +3,8 @@
 //! take all memory. Here requests are answered, or left unanswered, before the SDK sees them, reports on
 //! progress are taken, and only the notification that is of use is passed on.
 
-use crate::tool::asking::Asker;
 use crate::tool::connection::{Closed, Closing};
+use crate::tool::elicitation::Asker;
 use crate::tool::progress::Reports;
 use rmcp::model::{
     ClientResult, CustomResult, ErrorCode, ErrorData, JsonRpcMessage, JsonRpcRequest, RequestId,
@@ -231,7 +231,7 @@ fn custom(result: Value) -> ClientResult {
 mod tests {
     use super::*;
     use crate::task::server::ServerName;
-    use crate::tool::asking::{Askable, Asking, Questions};
+    use crate::tool::elicitation::{Askable, Elicitation, Questions};
     use std::convert::Infallible;
     use std::sync::{Arc, Mutex};
     use tokio::sync::watch;
@@ -365,7 +365,9 @@ mod tests {
         let mut transport = AnsweringTransport::new(scripted, closed, Reports::default(), asker);
         transport.receive().await.expect("the tools have changed");
         for schema in &schemas {
-            let Some(Asking::Question(question)) = asked.recv().await else { panic!("{schema}") };
+            let Some(Elicitation::Question(question)) = asked.recv().await else {
+                panic!("{schema}")
+            };
             assert_eq!(question.params["requestedSchema"], *schema);
         }
     }
@@ -390,7 +392,7 @@ mod tests {
         let mut transport = AnsweringTransport::new(scripted, closed, Reports::default(), asker);
         transport.receive().await.expect("the tools have changed");
         let mut is_given_up = Vec::new();
-        while let Ok(Asking::Question(question)) = asked.try_recv() {
+        while let Ok(Elicitation::Question(question)) = asked.try_recv() {
             is_given_up.push(question.answer.is_closed());
         }
         // The place of the first one is free, and it gets no reply.

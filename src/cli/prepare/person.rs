@@ -3,7 +3,7 @@
 
 use super::Terminal;
 use crate::cli::{Background, BackgroundArgs, Mode, OutputArgs};
-use crate::stdio::{Asking, Drawing};
+use crate::stdio::{Drawing, TerminalApprovals};
 use crate::support::terminal::{has_colour, has_links, is_dumb};
 use crate::tui::{AnswerLines, Colours, Look, Theme, Tone};
 use anyhow::{Result, anyhow, ensure};
@@ -26,7 +26,7 @@ pub(crate) struct Person {
     /// Draws the answer as a chat does.
     pub(crate) drawing: Option<Box<dyn Drawing>>,
     /// Asks about tool calls.
-    pub(crate) asking: Option<Asking>,
+    pub(crate) asking: Option<TerminalApprovals>,
     /// The file for the last message.
     pub(crate) saved: Option<PathBuf>,
 }
@@ -60,7 +60,7 @@ impl Person {
 }
 
 /// Who is asked: somebody who types at a terminal and reads one.
-fn asking(terminal: &Terminal, output: &File, mode: Mode) -> Result<Option<Asking>> {
+fn asking(terminal: &Terminal, output: &File, mode: Mode) -> Result<Option<TerminalApprovals>> {
     if !terminal.is_typed {
         return Ok(None);
     }
@@ -70,7 +70,7 @@ fn asking(terminal: &Terminal, output: &File, mode: Mode) -> Result<Option<Askin
         (false, false) => return Ok(None),
     };
     let is_answer_shown = mode == Mode::Text && terminal.is_shown;
-    Ok(Some(Asking::new(terminal.stdin.try_clone()?, reads, is_answer_shown)))
+    Ok(Some(TerminalApprovals::new(terminal.stdin.try_clone()?, reads, is_answer_shown)))
 }
 
 /// The file that `--save` names. Looked at before the model is asked.

@@ -20,7 +20,7 @@ pub(crate) struct Question {
 
 /// What a server has for the person.
 #[derive(Debug)]
-pub(crate) enum Asking {
+pub(crate) enum Elicitation {
     Question(Question),
     /// What the address of this question was opened for is done.
     Completed {
@@ -41,7 +41,7 @@ pub(crate) struct Askable {
 #[derive(Clone, Debug)]
 pub(crate) struct Questions {
     pub(super) askable: Askable,
-    to: mpsc::Sender<Asking>,
+    to: mpsc::Sender<Elicitation>,
 }
 
 /// The way of the questions of one server.
@@ -53,7 +53,7 @@ pub(super) struct Asker {
 
 impl Questions {
     /// The way, and its end.
-    pub(crate) fn new(askable: Askable) -> (Self, mpsc::Receiver<Asking>) {
+    pub(crate) fn new(askable: Askable) -> (Self, mpsc::Receiver<Elicitation>) {
         let (to, questions) = mpsc::channel(QUESTIONS_MAX);
         (Self { askable, to }, questions)
     }
@@ -65,7 +65,7 @@ impl Asker {
         let (answer, answered) = oneshot::channel();
         let question = Question { server: self.server, params, answer };
         let cancelled = || json!({ "action": "cancel" });
-        match self.questions.to.send(Asking::Question(question)).await {
+        match self.questions.to.send(Elicitation::Question(question)).await {
             Ok(()) => answered.await.unwrap_or_else(|_| cancelled()),
             Err(_) => cancelled(),
         }
@@ -74,6 +74,6 @@ impl Asker {
     /// Passes on that what an address was opened for is done. While too much waits for the front end it is not:
     /// it is for the eye alone.
     pub(super) fn completed(&self, elicitation: String) {
-        self.questions.to.try_send(Asking::Completed { elicitation }).ok();
+        self.questions.to.try_send(Elicitation::Completed { elicitation }).ok();
     }
 }

@@ -41,7 +41,7 @@ const UNKNOWN: &str = "that is no answer; type y, a, n, or n and a reason, which
 
 /// A person at a terminal, and the calls that wait for an answer.
 #[derive(Debug)]
-pub(crate) struct Asking {
+pub(crate) struct TerminalApprovals {
     /// What is typed.
     input: File,
     /// What the person reads.
@@ -69,7 +69,7 @@ struct Asked {
     decision: oneshot::Receiver<io::Result<Decision>>,
 }
 
-impl Asking {
+impl TerminalApprovals {
     /// A person who types on `input` and reads `output`, both terminals, and there also the answer, if it is shown.
     pub(crate) fn new(input: File, output: File, is_answer_shown: bool) -> Self {
         let (text, waiting) = (String::new(), VecDeque::new());
@@ -161,7 +161,7 @@ impl FrontEnd<'_> {
     /// Has the session know what the person has decided.
     pub(super) fn decided(&mut self, approve: Approve) {
         let (_, effects) = self.host.request(Command::Approve(approve));
-        if !self.asking.as_ref().is_some_and(Asking::is_asking)
+        if !self.asking.as_ref().is_some_and(TerminalApprovals::is_asking)
             && let Some(progress) = &mut self.observers.progress
         {
             progress.resume();
@@ -186,7 +186,7 @@ impl FrontEnd<'_> {
 }
 
 /// Waits for the answer of a person, if one is asked.
-pub(super) async fn answered(asking: &mut Option<Asking>) -> Approve {
+pub(super) async fn answered(asking: &mut Option<TerminalApprovals>) -> Approve {
     match asking {
         Some(asking) => asking.answer().await,
         None => pending().await,
