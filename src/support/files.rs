@@ -248,6 +248,23 @@ impl Read for Piped {
     }
 }
 
+/// Reads a file blocking, also where another process that shares its pipe has made that non-blocking.
+#[derive(Debug)]
+pub(crate) struct Blocking<'f>(pub(crate) &'f File);
+
+impl Read for Blocking<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait_for(self.0, PollFlags::IN);
+                }
+                read => return read,
+            }
+        }
+    }
+}
+
 /// Checks that `path` is not in a folder `~` that would be made for it: whoever removes that again may remove
 /// their home.
 ///

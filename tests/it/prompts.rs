@@ -2,8 +2,10 @@
 //! that is not asked for.
 
 use crate::once::{Ended, Once, duologue, run};
+use crate::process::eventually;
 use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, Launch};
+use rustix::io::ioctl_fionread;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::fs::{self, File};
 use std::io::Write;
@@ -210,6 +212,54 @@ fn what_is_piped_in_is_added_to_the_prompt() {
         File::open(folder.path("bytes")).expect("a file"),
     );
     assert!(bytes.status == 2 && bytes.stderr.contains("it is not UTF-8"), "{bytes:?}");
+}
+
+/// What `words` say where the first of `parts` is read from `stdin` before the second is written.
+fn fed(
+    folder: &Folder,
+    words: &[&str],
+    (stdin, writer): (OwnedFd, OwnedFd),
+    parts: [&str; 2],
+) -> Ended {
+    let same = stdin.try_clone().expect("a descriptor");
+    thread::scope(|scope| {
+        let mut writer = File::from(writer);
+        let ending = scope.spawn(|| end(duologue(folder, words), stdin));
+        let [first, second] = parts.map(str::as_bytes);
+        writer.write_all(first).expect("there is room");
+        eventually("it is read", || (ioctl_fionread(&same) == Ok(0)).then_some(()));
+        writer.write_all(second).expect("there is room");
+        drop(writer);
+        ending.join().expect("no panic")
+    })
+}
+
+/// A program that waits for events makes its standard input non-blocking, for what it starts as well.
+#[test]
+fn standard_input_that_does_not_block_is_waited_for() {
+    let folder = folder();
+    let file = "flags:\n  - {name: text, type: stringFromFile}\nprompt: 'hello {{ .text }}'\n";
+    fs::write(folder.path("text.yaml"), file).expect("a file");
+    let text = ["one ", "two"];
+    let forms: [(&[&str], [&str; 2], &str); 6] = [
+        (&["exec"], text, "one two"),
+        (&["exec", "-"], text, "one two"),
+        (&["exec", "hello"], text, "hello\n\none two"),
+        (&["exec", "hello", "-"], text, "hello\n\none two"),
+        (&["run-command", "text.yaml", "--text", "-"], text, "hello one two"),
+        (&["run-command", "-"], ["prompt: one ", "two\n"], "one two"),
+    ];
+    for (words, parts, expected) in forms {
+        let sockets = UnixStream::pair().expect("sockets");
+        sockets.0.set_nonblocking(true).expect("our own");
+        let sockets = (OwnedFd::from(sockets.0), OwnedFd::from(sockets.1));
+        let pipe = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).expect("a pipe");
+        for ends in [pipe, sockets] {
+            let ended = fed(&folder, words, ends, parts);
+            let answer = format!("Turn 1. You said: {expected}\n");
+            assert_eq!((ended.stdout, ended.stderr.as_str()), (answer, ""), "{words:?}");
+        }
+    }
 }
 
 #[test]

@@ -4,9 +4,8 @@ use super::envelope::Error;
 use super::output::Failure;
 use crate::conformance::events::EventTime;
 use crate::protocol::constants::command_code;
-use crate::support::files;
+use crate::support::files::Blocking;
 use crate::support::millis;
-use rustix::event::PollFlags;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::os::fd::AsFd;
@@ -98,15 +97,7 @@ impl WriteTime {
 
 impl Read for Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match self.0.read(buffer) {
-                // Another process that shares the pipe has made it non-blocking, so wait here.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    files::wait_for(&self.0, PollFlags::IN);
-                }
-                read => return read,
-            }
-        }
+        Blocking(&self.0).read(buffer)
     }
 }
 

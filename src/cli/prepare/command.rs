@@ -24,7 +24,7 @@ use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Prompt, Submit};
 use crate::protocol::constants::capability::EXTRACT;
 use crate::stdio::{Unread, UnreadInput};
-use crate::support::files::WorkFolder;
+use crate::support::files::{Blocking, WorkFolder};
 use crate::support::terminal::escape_control;
 use crate::template::{Missing, Values};
 use crate::tui::FirstPrompt;
@@ -57,11 +57,11 @@ const CLAIM: &str = "write cat | before the command, and << with the here-docume
 /// Prepares the command that `words` name.
 pub(super) fn run(
     words: &[OsString],
-    mut terminal: Terminal,
+    terminal: Terminal,
     output: File,
 ) -> Result<Prepared, Refusal> {
     let command_mode = Cli::guess(words, None);
-    let file = file(words, command_mode, &mut terminal.stdin);
+    let file = file(words, command_mode, &terminal.stdin);
     let file = file.map_err(|reason| Refusal { command_mode, reason })?;
     // From here on it is known which words are the file's flags.
     let words = &switches::without_values(words, &file);
@@ -73,7 +73,7 @@ pub(super) fn run(
 fn file(
     words: &[OsString],
     command_mode: CommandMode,
-    stdin: &mut File,
+    stdin: &File,
 ) -> Result<CommandFile, Reason> {
     let Some(path) = Cli::command_file(words) else {
         // Without a file there is only help, or the error that it is missing.
@@ -98,7 +98,7 @@ fn file(
 fn with_file(
     words: &[OsString],
     file: &CommandFile,
-    mut terminal: Terminal,
+    terminal: Terminal,
     output: File,
 ) -> Result<Prepared, Reason> {
     let (mut args, typed) = Cli::read_with_file(words, file)?;
@@ -114,9 +114,7 @@ fn with_file(
     let mut read = None;
     let mut from_stdin = || match mode.reads_stdin() {
         true => Err(io::Error::other(REQUESTS_ARE_READ)),
-        false => {
-            all(&mut terminal.stdin).inspect(|bytes| read = Some(!bytes.trim_ascii().is_empty()))
-        }
+        false => all(&terminal.stdin).inspect(|bytes| read = Some(!bytes.trim_ascii().is_empty())),
     };
     let history = history::read(args.session.history.as_deref())?;
     let mut outside = Outside::new(&mut from_stdin);
@@ -285,7 +283,7 @@ fn warn_of(file: &CommandFile) {
     }
 }
 
-fn read(path: &Path, stdin: &mut File) -> Result<CommandFile> {
+fn read(path: &Path, stdin: &File) -> Result<CommandFile> {
     if !is_stdin(path) {
         return Ok(CommandFile::load(path)?);
     }
@@ -293,10 +291,10 @@ fn read(path: &Path, stdin: &mut File) -> Result<CommandFile> {
     Ok(CommandFile::parse(Path::new("stdin"), &text)?)
 }
 
-fn all(stdin: &mut impl Read) -> io::Result<Vec<u8>> {
+fn all(stdin: &File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let limit = crate::command_file::VALUE_BYTES_MAX as u64 + 1;
-    stdin.take(limit).read_to_end(&mut bytes)?;
+    Blocking(stdin).take(limit).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -1,6 +1,6 @@
 //! Reads text from files and standard input, up to a limit.
 
-use crate::support::files::read_named_bytes;
+use crate::support::files::{Blocking, read_named_bytes};
 use anyhow::{Context, Result, anyhow, ensure};
 use std::fs::File;
 use std::io::Read;
@@ -11,20 +11,20 @@ use std::path::Path;
 pub(super) const PROMPT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Reads standard input to its end, as a prompt.
-pub(super) fn from_stdin(mut stdin: File) -> Result<String> {
-    read(&mut stdin, PROMPT_BYTES_MAX).context("the prompt on standard input can't be used")
+pub(super) fn from_stdin(stdin: File) -> Result<String> {
+    read(&stdin, PROMPT_BYTES_MAX).context("the prompt on standard input can't be used")
 }
 
 /// Reads the file at `path` to its end.
 pub(super) fn from_file(path: &Path, bytes_max: usize) -> Result<String> {
-    let mut file = File::open(path).map_err(|error| {
+    let file = File::open(path).map_err(|error| {
         let path = path.display();
         anyhow!("{path} can't be opened: {error}; check its name and who may read it")
     })?;
     let text = if file.metadata().is_ok_and(|about| about.is_dir()) {
         Err(anyhow!("it is a folder; name a file in it"))
     } else {
-        read(&mut file, bytes_max)
+        read(&file, bytes_max)
     };
     text.with_context(|| format!("{} can't be used", path.display()))
 }
@@ -41,10 +41,10 @@ pub(super) fn of_setting(path: &Path, bytes_max: usize) -> Result<String> {
 }
 
 /// Reads `file` to its end.
-pub(super) fn read(file: &mut File, bytes_max: usize) -> Result<String> {
+pub(super) fn read(file: &File, bytes_max: usize) -> Result<String> {
     let mut bytes = Vec::new();
     let limit = u64::try_from(bytes_max)?.saturating_add(1);
-    file.take(limit).read_to_end(&mut bytes)?;
+    Blocking(file).take(limit).read_to_end(&mut bytes)?;
     ensure!(bytes.len() <= bytes_max, "it has more than {bytes_max} bytes; use a shorter text");
     of_bytes(bytes)
 }
