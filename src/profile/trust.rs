@@ -1,7 +1,7 @@
 //! Which files of projects the person trusts: remembered by path and by the SHA-256 of the content,
 //! so that a file that changes loses its trust.
 
-use crate::support::files::{read_limited, replace, user_folder};
+use crate::support::files::{lock_folder_of, read_limited, replace, user_folder};
 use anyhow::{Context, Result, anyhow, ensure};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,20 @@ impl Trusted {
             Some(path) => Self::load_from(&path),
             None => Ok(Self::default()),
         }
+    }
+
+    /// Writes the list as `change` makes it of the one that is there. Another process that changes the list waits.
+    ///
+    /// # Errors
+    /// If the list can't be read or written, or `change` fails. Then it stays as it is.
+    pub(crate) fn change(change: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let path = list_file();
+        let path = path.context("there is no place for the list of trusted files; set HOME")?;
+        let context = || format!("the list of trusted files, {}", path.display());
+        let _lock = lock_folder_of(&path).with_context(context)?;
+        let mut trusted = Self::load_from(&path)?;
+        change(&mut trusted)?;
+        trusted.save(&path).with_context(context)
     }
 
     fn load_from(path: &Path) -> Result<Self> {
@@ -80,15 +94,9 @@ impl Trusted {
     }
 
     /// Writes the list, readable and writable by its user alone.
-    ///
-    /// # Errors
-    /// If it can't be written.
-    pub(crate) fn save(&self) -> Result<()> {
-        let path = list_file();
-        let path = path.context("there is no place for the list of trusted files; set HOME")?;
+    fn save(&self, path: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
-        let saved = replace(&path, text.as_bytes());
-        saved.with_context(|| format!("the list of trusted files, {}", path.display()))
+        Ok(replace(path, text.as_bytes())?)
     }
 }
 

@@ -293,6 +293,23 @@ pub(crate) fn make_folders_of(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Locks the folder that `path` is in, for the time from reading that file to replacing it: another process that does
+/// so waits until the lock is dropped. Makes the folder.
+///
+/// # Errors
+/// If the folder can't be made or opened.
+pub(crate) fn lock_folder_of(path: &Path) -> io::Result<File> {
+    make_folders_of(path)?;
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    // A lock on the file itself would be one on a file that is replaced.
+    let folder = File::open(folder)?;
+    match folder.lock() {
+        // Some file systems have no locks, and the file is as good without.
+        Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(error),
+        Ok(()) | Err(_) => Ok(folder),
+    }
+}
+
 /// Puts a file with `bytes` in the place of the one at `path`, at once; makes the folders that it is in. It has
 /// the permissions of that file; a new one can be read by its user alone.
 ///

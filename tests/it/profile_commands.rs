@@ -83,6 +83,40 @@ fn each_file_on_the_page_can_be_used() {
     }
 }
 
+/// Each of several processes that change one file at the same time reports success only of what is in it afterwards.
+#[test]
+fn profiles_that_are_trusted_and_made_at_once_are_all_there() {
+    const PROCESSES: usize = 8;
+    let scene = Scene::new("", "");
+    let at_once = |commands: Vec<Vec<String>>| {
+        let start = |words: &Vec<String>| {
+            let words: Vec<_> = words.iter().map(String::as_str).collect();
+            Once::start(scene.command(&words))
+        };
+        let started: Vec<_> = commands.iter().map(start).collect();
+        for (once, words) in started.into_iter().zip(commands) {
+            let ended = once.finish();
+            assert_eq!(ended.status, 0, "{words:?}: {ended:?}");
+        }
+    };
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let names: Vec<_> = (1..=PROCESSES).map(|number| format!("p{number}")).collect();
+    let files: Vec<_> =
+        names.iter().map(|name| scene.folder.name(&format!("{name}.yaml"))).collect();
+    files.iter().for_each(|file| fs::write(file, "profiles: {}\n").expect("a file"));
+    at_once(files.iter().map(|file| words(&["profiles", "trust", file])).collect());
+    let list = fs::read_to_string(scene.folder.path("state/duologue/trusted-profiles.json"));
+    let list: Value = serde_json::from_str(&list.expect("a list")).expect("JSON");
+    assert_eq!(list["files"].as_object().expect("a map").len(), PROCESSES, "{list}");
+    // Each adds a profile to what the others have written.
+    let init = ["profiles", "init", "--provider", "anthropic", "--key-env", "KEY"];
+    at_once(names.iter().map(|name| words(&[&init[..], &[name]].concat())).collect());
+    let listed = scene.run(&["profiles", "--output", "json"]).stdout;
+    let listed: Value = serde_json::from_str(&listed).expect("JSON");
+    let listed = listed["data"].as_array().expect("a list");
+    assert_eq!(listed.iter().map(|it| it["name"].clone()).collect::<Vec<_>>(), names);
+}
+
 pub(crate) fn answers(body: &str) -> Vec<Step> {
     vec![Step::Status(200, Vec::new(), body.to_owned())]
 }

@@ -175,17 +175,18 @@ fn trust(args: &TrustArgs) -> Result<Document> {
     let path = file_of(&args.path);
     let read = read_limited(&path, FILE_BYTES_MAX);
     let (text, _) = read.with_context(|| format!("{} can't be read", path.display()))?;
-    let mut trusted = Trusted::load()?;
-    trusted.add(&path, &text).with_context(|| path.display().to_string())?;
-    trusted.save()?;
+    Trusted::change(|trusted| {
+        trusted.add(&path, &text).with_context(|| path.display().to_string())
+    })?;
     Ok(done("trusted until it changes", &path))
 }
 
 fn untrust(args: &TrustArgs) -> Result<Document> {
     let path = file_of(&args.path);
-    let mut trusted = Trusted::load()?;
-    ensure!(trusted.remove(&path), "{} was not trusted", path.display());
-    trusted.save()?;
+    Trusted::change(|trusted| {
+        ensure!(trusted.remove(&path), "{} was not trusted", path.display());
+        Ok(())
+    })?;
     Ok(done("no longer trusted", &path))
 }
 

@@ -14,7 +14,7 @@ use crate::engine::shown_address;
 use crate::profile::add::{Added, NewProfile, ensure_new};
 use crate::profile::files::{Places, ProfileFile};
 use crate::profile::{FILE_BYTES_MAX, KeyFrom, Layer, Profiles};
-use crate::support::files::{WorkFolder, make_folders_of, read_limited, replace};
+use crate::support::files::{WorkFolder, lock_folder_of, make_folders_of, read_limited, replace};
 use crate::support::shell_words;
 use crate::tool::config::Protected;
 use answers::{Answers, Doubt, KeyPlace};
@@ -57,7 +57,10 @@ pub(super) fn init(args: &InitProfileArgs) -> Result<Document> {
     let answers = Answers::of(args, Person::at_terminal(), is_new)?;
     let doubt = answers.doubt.clone();
     let (profile, typed) = profile_of(answers, folder);
-    let added = profile.added_to(&text, folder);
+    // Answers take long, and another process may have added a profile meanwhile.
+    let locked = lock_folder_of(&path);
+    let _lock = locked.with_context(|| format!("nothing was written to {}", path.display()))?;
+    let added = profile.added_to(&text_of(&path)?, folder);
     let added = added.with_context(|| path.display().to_string())?;
     if let Some(typed) = &typed {
         let written = write_key(typed);
