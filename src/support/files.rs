@@ -34,6 +34,9 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// Longest time in which nothing is written to a pipe that is read in place of a file.
 const PIPE_IDLE_MAX: Duration = Duration::from_secs(30);
 
+/// Links that are followed from one name to a file (`MAXSYMLINKS` of Linux).
+const LINKS_MAX: usize = 40;
+
 /// Where the pipe of a shell's `<(command)` is: in bash and fish, and in zsh on Linux.
 const SHELL_PIPE_FOLDERS: [&str; 2] = ["/dev/fd", "/proc/self/fd"];
 
@@ -105,7 +108,7 @@ impl FilePlace {
         match path.metadata() {
             Ok(about) => FileId::of(&about).map(Self::Present),
             Err(_) => {
-                let path = std::path::absolute(path).ok()?;
+                let path = std::path::absolute(target_of(path)).ok()?;
                 let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
                 Some(Self::Missing(match (folder, path.file_name()) {
                     (Some(folder), Some(name)) => folder.join(name),
@@ -116,12 +119,33 @@ impl FilePlace {
     }
 }
 
+/// The path without links, also where the last ones lead to a file that is not there yet. Of those, a link of another
+/// user is not followed in a folder that others can write to, as in [`open`].
+pub(crate) fn target_of(path: &Path) -> PathBuf {
+    let mut target = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        if let Ok(found) = target.canonicalize() {
+            return found;
+        }
+        let folder = folder_of(&target);
+        let is_followed = is_own_link(&target) || is_shared(folder).is_ok_and(|is| !is);
+        let Some(link) = target.read_link().ok().filter(|_| is_followed) else { return target };
+        target = folder.join(link);
+    }
+    // The links are a ring.
+    path.to_owned()
+}
+
+/// The folder that `path` is in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}
+
 /// Opens the file at `path` for writing, as `options` say, in a folder that exists. Never waits: a
 /// named pipe must have a reader. In a folder that others can write to, follows a symbolic link only
 /// if it belongs to the user: another user's would choose the file that is overwritten.
 pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let is_shared = is_shared(folder).map_err(|error| without_folder(error, folder))?;
     let follows_links = !is_shared || is_own_link(path);
     let flags = if follows_links { OFlags::NONBLOCK } else { OFlags::NONBLOCK | OFlags::NOFOLLOW };
@@ -300,9 +324,8 @@ pub(crate) fn make_folders_of(path: &Path) -> io::Result<()> {
 /// If the folder can't be made or opened.
 pub(crate) fn lock_folder_of(path: &Path) -> io::Result<File> {
     make_folders_of(path)?;
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     // A lock on the file itself would be one on a file that is replaced.
-    let folder = File::open(folder)?;
+    let folder = File::open(folder_of(path))?;
     match folder.lock() {
         // Some file systems have no locks, and the file is as good without.
         Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(error),

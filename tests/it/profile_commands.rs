@@ -6,6 +6,7 @@ use crate::provider::{Provider, Step};
 use crate::server::Folder;
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::symlink;
 
 #[test]
 fn profiles_are_listed_and_shown_without_their_keys() {
@@ -115,6 +116,21 @@ fn profiles_that_are_trusted_and_made_at_once_are_all_there() {
     let listed: Value = serde_json::from_str(&listed).expect("JSON");
     let listed = listed["data"].as_array().expect("a list");
     assert_eq!(listed.iter().map(|it| it["name"].clone()).collect::<Vec<_>>(), names);
+}
+
+/// As the file of profiles of many is: in a folder that is copied from machine to machine.
+#[test]
+fn a_link_to_a_file_of_profiles_that_is_made_stays() {
+    let scene = Scene::new("", "");
+    fs::create_dir(scene.folder.path("dotfiles")).expect("a folder");
+    let link = scene.folder.path("config/duologue/profiles.yaml");
+    symlink("../../dotfiles/profiles.yaml", &link).expect("a link");
+    let words = ["profiles", "init", "--provider", "anthropic", "--key-env", "KEY"];
+    let ended = scene.run(&words);
+    assert_eq!(ended.status, 0, "{ended:?}");
+    assert!(link.is_symlink());
+    let made = fs::read_to_string(scene.folder.path("dotfiles/profiles.yaml")).expect("a file");
+    assert!(made.contains("key-variable: KEY"), "{made}");
 }
 
 pub(crate) fn answers(body: &str) -> Vec<Step> {

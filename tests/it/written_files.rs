@@ -327,6 +327,30 @@ fn a_link_is_followed_only_where_others_could_not_have_put_it() {
     }
 }
 
+/// A link into another folder stays, whether or not its file is there.
+#[test]
+fn a_link_to_a_file_that_is_saved_for_the_first_time_stays() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("deep")).expect("a folder");
+    symlink("../linked", folder.path("deep/first")).expect("a link");
+    symlink("first", folder.path("deep/second")).expect("a link");
+    for prompt in ["one", "two"] {
+        let words = ["exec", prompt, "--engine", "echo", "--save", "deep/second"];
+        let ended = run(&folder, &words);
+        assert_eq!(ended.status, 0, "{ended:?}");
+        for link in ["deep/first", "deep/second"] {
+            assert!(folder.path(link).is_symlink(), "{link}");
+        }
+        assert_eq!(fs::read_to_string(folder.path("linked")).expect("a file"), ended.stdout);
+    }
+    // Nor does the name of a link hide what it leads to.
+    symlink("new.db", folder.path("store")).expect("a link");
+    let words = ["exec", "hi", "--engine", "echo", "--store", "new.db", "--save", "store"];
+    let ended = run(&folder, &words);
+    assert_eq!(ended.status, 2, "{ended:?}");
+    assert!(ended.stderr.contains("which holds conversations"), "{ended:?}");
+}
+
 /// The end of a segment holds its text twice.
 #[test]
 fn a_debug_file_takes_frames_of_any_size() {

@@ -4,6 +4,7 @@
 use super::Terminal;
 use crate::cli::{Background, BackgroundArgs, Mode, OutputArgs};
 use crate::stdio::{Drawing, TerminalApprovals};
+use crate::support::files::target_of;
 use crate::support::terminal::{has_colour, has_links, is_dumb};
 use crate::tui::{AnswerLines, Colours, Look, Theme, Tone};
 use anyhow::{Result, anyhow, ensure};
@@ -90,7 +91,7 @@ fn savable(path: &Path, mode: Mode) -> Result<PathBuf> {
         "--save: {shown} is no regular file; the answer is on standard output without --save"
     );
     // A link stays, and what it names is replaced.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let path = target_of(path);
     ensure!(
         path.file_name().is_some() && path.metadata().map_or(true, |about| about.is_file()),
         "--save: {shown} is no regular file; name one, or redirect standard output"

@@ -14,7 +14,9 @@ use crate::engine::shown_address;
 use crate::profile::add::{Added, NewProfile, ensure_new};
 use crate::profile::files::{Places, ProfileFile};
 use crate::profile::{FILE_BYTES_MAX, KeyFrom, Layer, Profiles};
-use crate::support::files::{WorkFolder, lock_folder_of, make_folders_of, read_limited, replace};
+use crate::support::files::{
+    WorkFolder, lock_folder_of, make_folders_of, read_limited, replace, target_of,
+};
 use crate::support::shell_words;
 use crate::tool::config::Protected;
 use answers::{Answers, Doubt, KeyPlace};
@@ -46,7 +48,7 @@ pub(super) fn init(args: &InitProfileArgs) -> Result<Document> {
     let places = Places::find(&[], &WorkFolder::default());
     let path = places.user().context("there is no place for your file of profiles; set HOME")?;
     // A link stays a link.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let path = target_of(path);
     let folder = path.parent().unwrap_or(Path::new(""));
     let text = text_of(&path)?;
     let is_new = |name: &str| ensure_new(name, &text, folder);
