@@ -5,10 +5,11 @@ use rustix::fs::{FileType, OFlags, fstat};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{SendFlags, send};
 use rustix::pipe::PIPE_BUF;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -33,6 +34,9 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// Longest time in which nothing is written to a pipe that is read in place of a file.
 const PIPE_IDLE_MAX: Duration = Duration::from_secs(30);
+
+/// Longest name of a file, in bytes: `NAME_MAX` of Linux and macOS.
+pub(crate) const NAME_BYTES_MAX: usize = 255;
 
 /// Links that are followed from one name to a file (`MAXSYMLINKS` of Linux).
 const LINKS_MAX: usize = 40;
@@ -334,10 +338,11 @@ pub(crate) fn lock_folder_of(path: &Path) -> io::Result<File> {
 }
 
 /// Puts a file with `bytes` in the place of the one at `path`, at once; makes the folders that it is in. It has
-/// the permissions of that file; a new one can be read by its user alone.
+/// the permissions of that file; a new one can be read by its user alone. A mount point, as the file of a container may
+/// be, can't be replaced: its content is, and not at once.
 ///
 /// # Errors
-/// If it can't be written; then the old file is still there.
+/// If it can't be written; then the old file is still there, but for a mount point.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     make_folders_of(path)?;
     let (new, mut file) = make_beside(path)?;
@@ -348,18 +353,38 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         // The error is the one of the write.
         std::fs::remove_file(&new).ok();
     }
-    replaced
+    match replaced {
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => overwrite(path, bytes),
+        replaced => replaced,
+    }
+}
+
+fn overwrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
 }
 
 /// Makes a file for what is to replace the one at `path`. Its name is no other process's, also not of one that has
 /// the same id on another machine or was killed.
 fn make_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut name = name.to_owned();
-    name.push(format!(".new-{:08x}", uuid::Uuid::new_v4().as_fields().0));
+    let ending = format!(".new-{:08x}", uuid::Uuid::new_v4().as_fields().0);
+    let mut name = beginning_of(name, NAME_BYTES_MAX - ending.len()).to_owned();
+    name.push(ending);
     let new = path.with_file_name(name);
     let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE_MODE).open(&new)?;
     Ok((new, file))
+}
+
+/// The first `bytes_max` bytes of `name`, or fewer, so that no character of UTF-8 is cut.
+fn beginning_of(name: &OsStr, bytes_max: usize) -> &OsStr {
+    const MARK: u8 = 0b1100_0000;
+    const CONTINUES: u8 = 0b1000_0000;
+    let bytes = name.as_bytes();
+    let is_cut = |end: &usize| bytes.get(*end).is_some_and(|byte| byte & MARK == CONTINUES);
+    let end = (0..=bytes.len().min(bytes_max)).rev().find(|end| !is_cut(end));
+    OsStr::from_bytes(&bytes[..end.unwrap_or(0)])
 }
 
 /// Gives `new` the permissions of the regular file at `path`, if there is one; those of its group only to the same
@@ -553,6 +578,19 @@ mod tests {
             let (text, _) = read_named(Path::new(&path), 10).expect("it is read");
             assert_eq!(text, "", "{path}");
         }
+    }
+
+    #[test]
+    fn a_name_is_cut_between_characters() {
+        let check = |name: &str, bytes_max, expected: &str| {
+            assert_eq!(beginning_of(OsStr::new(name), bytes_max), expected, "{name} {bytes_max}");
+        };
+        check("abc", 5, "abc");
+        check("abc", 3, "abc");
+        check("abc", 2, "ab");
+        check("a\u{e9}b", 3, "a\u{e9}");
+        check("a\u{e9}b", 2, "a");
+        check("\u{1f600}", 3, "");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::once::{Once, duologue, run};
 use crate::server::Folder;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 const RECORDING: &str = "an earlier recording\n";
 
@@ -349,6 +349,46 @@ fn a_link_to_a_file_that_is_saved_for_the_first_time_stays() {
     let ended = run(&folder, &words);
     assert_eq!(ended.status, 2, "{ended:?}");
     assert!(ended.stderr.contains("which holds conversations"), "{ended:?}");
+}
+
+/// The file that is written first, and then put in its place, has a longer name than the one at the place.
+#[test]
+fn a_saved_file_may_have_the_longest_name() {
+    let folder = Folder::new();
+    for name in ["a".repeat(255), "\u{e9}".repeat(127)] {
+        let ended = run(&folder, &["exec", "hi", "--engine", "echo", "--save", &name]);
+        assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{ended:?}");
+        assert_eq!(fs::read_to_string(folder.path(&name)).expect("a file"), ended.stdout);
+    }
+    let ended = run(&folder, &["exec", "hi", "--engine", "echo", "--save", &"a".repeat(256)]);
+    assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{ended:?}");
+    assert!(ended.stderr.contains("--save: no file can have a name of 256 bytes"), "{ended:?}");
+}
+
+/// As a container has a file of its host. Only a user who may mount something can see that.
+#[test]
+fn a_mount_point_is_saved_to() {
+    const NOT_MOUNTED: i32 = 77;
+    let folder = Folder::new();
+    fs::write(folder.path("host"), "an earlier and longer answer than this one").expect("a file");
+    fs::write(folder.path("saved"), "").expect("a file");
+    let apart = format!(
+        "unshare -m true 2>/dev/null || exit {NOT_MOUNTED}; exec unshare -m sh -c \"$1\" \"$0\""
+    );
+    let saving = format!(
+        "mount --bind host saved 2>/dev/null || exit {NOT_MOUNTED}
+        exec \"$0\" exec hi --engine echo --save saved </dev/null"
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &apart, env!("CARGO_BIN_EXE_duologue"), &saving]);
+    command.current_dir(folder.path(""));
+    let ended = Once::start(command).finish();
+    if ended.status == NOT_MOUNTED {
+        return;
+    }
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{ended:?}");
+    assert_eq!(fs::read_to_string(folder.path("host")).expect("a file"), ended.stdout);
+    assert_eq!(fs::read_dir(folder.path("")).expect("a folder").count(), 2);
 }
 
 /// The end of a segment holds its text twice.

@@ -4,7 +4,7 @@
 use super::Terminal;
 use crate::cli::{Background, BackgroundArgs, Mode, OutputArgs};
 use crate::stdio::{Drawing, TerminalApprovals};
-use crate::support::files::target_of;
+use crate::support::files::{NAME_BYTES_MAX, target_of};
 use crate::support::terminal::{has_colour, has_links, is_dumb};
 use crate::tui::{AnswerLines, Colours, Look, Theme, Tone};
 use anyhow::{Result, anyhow, ensure};
@@ -95,6 +95,11 @@ fn savable(path: &Path, mode: Mode) -> Result<PathBuf> {
     ensure!(
         path.file_name().is_some() && path.metadata().map_or(true, |about| about.is_file()),
         "--save: {shown} is no regular file; name one, or redirect standard output"
+    );
+    let bytes = path.file_name().map_or(0, |name| name.len());
+    ensure!(
+        bytes <= NAME_BYTES_MAX,
+        "--save: no file can have a name of {bytes} bytes; choose one of at most {NAME_BYTES_MAX}"
     );
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     // A folder that is missing is made.
