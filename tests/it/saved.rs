@@ -7,6 +7,7 @@ use rustix::process::Signal;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 /// A store has all sessions in it, and a file that is read is needed by the next run.
@@ -113,6 +114,21 @@ fn a_file_that_is_replaced_keeps_its_mode() {
         let mode = fs::metadata(folder.path("saved")).expect("a file").permissions().mode();
         assert_eq!(mode & 0o777, kept);
     }
+}
+
+/// What is in memory is a file like another, though its folder is one of devices.
+#[test]
+fn a_file_in_shared_memory_is_saved_to() {
+    if !Path::new("/dev/shm").is_dir() {
+        return;
+    }
+    let folder = Folder::new();
+    let path = format!("/dev/shm/duologue-saved-{}", std::process::id());
+    let ended = run(&folder, &["exec", "hi", "--engine", "echo", "--save", &path]);
+    let saved = fs::read_to_string(&path);
+    fs::remove_file(&path).ok();
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{ended:?}");
+    assert_eq!(saved.expect("a file"), ended.stdout);
 }
 
 /// The new file has the name of no other, also not of one that a process of the same id has left.

@@ -15,6 +15,9 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+/// The folder below `/dev` that has files: `tmpfs` of Linux.
+const SHARED_MEMORY: &str = "/dev/shm";
+
 /// What a single run has of a person, beside what its output is.
 #[derive(Debug, Default)]
 pub(crate) struct Person {
@@ -86,8 +89,9 @@ fn savable(path: &Path, mode: Mode) -> Result<PathBuf> {
         "--save: {shown} is no regular file; the answer is on standard output without --save, and ./- is a \
          file of that name"
     );
+    let is_of_devices = path.starts_with("/dev") && !path.starts_with(SHARED_MEMORY);
     ensure!(
-        !path.starts_with("/dev") && !path.starts_with("/proc"),
+        !is_of_devices && !path.starts_with("/proc"),
         "--save: {shown} is no regular file; the answer is on standard output without --save"
     );
     // A link stays, and what it names is replaced.
