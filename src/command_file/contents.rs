@@ -70,7 +70,7 @@ impl Contents {
             Format::Json => self.json()?,
             Format::Yaml => self.yaml()?,
             Format::Table(_) => self.lines(self.unmarked()?, 1)?,
-            Format::JsonLines | Format::Other => self.lines(self.text()?, 0)?,
+            Format::JsonLines | Format::Other => self.lines(self.unmarked()?, 0)?,
         };
         if let Value::Array(items) = list
             && items.iter().all(Value::is_string)

@@ -50,6 +50,19 @@ fn piped_text_comes_after_the_prompt() {
     assert_eq!(once.finish().stdout, "Turn 1. You said: Review this\n\nthe diff\n");
 }
 
+/// The mark is how an editor has written the file, and no text of it.
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_prompt() {
+    let folder = folder();
+    fs::write(folder.path("marked"), "\u{feff}one").expect("a file");
+    assert_eq!(asked(&folder, &["-"], "\u{feff}one\n"), "one\n");
+    assert_eq!(asked(&folder, &["--prompt-file", "marked"], ""), "one\n");
+    let element = "<file name=\"marked\">\none\n</file>\n";
+    assert_eq!(asked(&folder, &["--file", "marked"], ""), element);
+    let with_system = asked(&folder, &["hello", "--system-file", "marked"], "");
+    assert!(with_system.starts_with("[system]\none\n"), "{with_system:?}");
+}
+
 #[test]
 fn empty_text_that_was_requested_is_an_error() {
     let folder = folder();

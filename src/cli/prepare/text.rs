@@ -1,6 +1,7 @@
 //! Reads text from files and standard input, up to a limit.
 
 use crate::support::files::{Blocking, read_named_bytes};
+use crate::yaml;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::fs::File;
 use std::io::Read;
@@ -49,9 +50,13 @@ pub(super) fn read(file: &File, bytes_max: usize) -> Result<String> {
     of_bytes(bytes)
 }
 
+/// The text without a byte order mark, which editors and shells write and no model is to read.
 fn of_bytes(bytes: Vec<u8>) -> Result<String> {
-    String::from_utf8(bytes).map_err(|error| {
+    let mut text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         anyhow!("it is not UTF-8 (byte {at}); convert it first")
-    })
+    })?;
+    let mark_bytes = text.len() - yaml::without_mark(&text).len();
+    text.drain(..mark_bytes);
+    Ok(text)
 }

@@ -47,6 +47,7 @@ fn texts() {
 fn lists_of_texts() {
     let kind = "stringListFromFile";
     check(kind, "a.txt", "a\r\nb\n\nc", Ok(json!(["a", "b", "", "c"])));
+    check(kind, "a.txt", "\u{feff}a\n\u{feff}b", Ok(json!(["a", "\u{feff}b"])));
     check(kind, "a.json", "[\"a\"]", Ok(json!(["a"])));
     check(kind, "a.json", "[1]", Err("does not hold a list of strings"));
     check(kind, "a.json", "[", Err("is not valid JSON: the text ends inside a list"));

@@ -9,6 +9,7 @@ use crate::support::files::{is_private, read_named};
 use crate::support::secret::Secret;
 use crate::support::terminal::escape_control;
 use crate::support::threads;
+use crate::yaml;
 use program::{COMMAND_TIMEOUT, printed};
 use std::ffi::OsStr;
 use std::fs::Metadata;
@@ -214,7 +215,7 @@ fn checked(path: &Path, about: &Metadata, names: &SettingNames) -> Result<(), No
 /// The key in the first line. Password managers print a password first, and notes after it.
 fn first_line(bytes: &[u8]) -> Result<Secret, ()> {
     let text = String::from_utf8_lossy(bytes);
-    text.lines().next().and_then(Secret::new).ok_or(())
+    yaml::without_mark(&text).lines().next().and_then(Secret::new).ok_or(())
 }
 
 #[cfg(test)]

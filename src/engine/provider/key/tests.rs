@@ -25,6 +25,7 @@ async fn the_first_line_is_the_key() {
     check("printf sk-one").await;
     check("printf ' sk-one \\r\\nuser: me\\n'").await;
     check("echo working >&2; echo sk-one").await;
+    check("printf '\\357\\273\\277sk-one\\n'").await;
 }
 
 #[tokio::test]
