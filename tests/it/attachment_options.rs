@@ -61,6 +61,15 @@ fn they_need_no_text() {
         let stdout = ok(&folder, &[&["exec", "--image", "cat.png"], words].concat());
         assert_eq!(stdout, attached, "{words:?}");
     }
+    let file = "flags:\n  - {name: text, type: string}\nprompt: '{{ .text }}'\n";
+    fs::write(folder.path("text.yaml"), file).expect("a file");
+    let blank = ["run-command", "text.yaml", "--text", " "];
+    let with_image = [&blank[..], &["--image", "cat.png"]].concat();
+    assert_eq!(ok(&folder, &with_image), attached);
+    let printed = ok(&folder, &[&with_image[..], &["--print-prompt"]].concat());
+    assert_eq!(printed, "[attached]\ncat.png (image/png, 3x2, 33 bytes)\n");
+    let blank = run(&folder, &[&blank[..], &["--engine", "echo"]].concat());
+    assert!(blank.status == 2 && blank.stderr.contains("the prompt is blank"), "{blank:?}");
     // Text that was to be read may have been lost.
     for words in [&["-"][..], &["", "-"], &[]] {
         let words = [&["exec", "--engine", "echo", "--image", "cat.png"], words].concat();

@@ -210,7 +210,8 @@ fn printed(
     (file, mut args, terminal): (&CommandFile, RunCommandArgs, Terminal),
 ) -> Result<Prepared, Reason> {
     let mode = args.output.mode()?;
-    let has_rest = rendered.system.is_some() || !rendered.messages.is_empty();
+    let has_messages = rendered.system.is_some() || !rendered.messages.is_empty();
+    let has_rest = has_messages || !attachments.is_empty();
     // Options and the profile count only if the file sets no value.
     rendered.system = config::printed_system(rendered.system, &mut args.session, mode)?;
     if let Some(piped) = piped {
@@ -316,8 +317,9 @@ fn request(
 ) -> Result<PromptRequest> {
     let schema = answer_schema(file)?;
     let Rendered { system, messages, mut prompt } = rendered;
-    // The preceding messages are enough to answer.
-    let has_nothing = prompt.trim().is_empty() && (system.is_some() || !messages.is_empty());
+    // The preceding messages are enough to answer, and so are attachments.
+    let has_rest = system.is_some() || !messages.is_empty() || !attachments.is_empty();
+    let has_nothing = prompt.trim().is_empty() && has_rest;
     let prompt = match piped {
         Some((piped, stdin, unread)) => later(false, has_nothing, move || {
             prompt::add(&mut prompt, &piped.read(stdin, &unread)?)?;
