@@ -41,7 +41,7 @@ pub(crate) use chat::ReadyChat;
 use config::prompt as prompt_of;
 use inputs::Inputs;
 pub(crate) use person::Person;
-use piped::Piped;
+use piped::{Claim, Piped};
 use prompt::Parts;
 use shown::{Unasked, shown};
 use std::ffi::OsString;
@@ -60,8 +60,8 @@ const UNREAD: &str = "standard input has data that is not part of the prompt: it
      that started this command has the same input; write - after the prompt to add it, or redirect standard input \
      from /dev/null";
 
-/// How standard input becomes a part of the prompt of `exec` that is not in doubt.
-const CLAIM: &str = "write - after the prompt";
+/// How standard input becomes a part of the prompt of `exec`.
+const CLAIM: Claim = Claim { way: "write - after the prompt", of_here_document: "" };
 
 /// A command that serves a conversation or a prompt.
 #[derive(Debug)]

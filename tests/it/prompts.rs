@@ -566,8 +566,11 @@ fn a_pipe_or_a_socket_without_data_delays_the_prompt_for_a_limited_time() {
             cases.map(|(words, stdin)| scope.spawn(|| end(duologue(&folder, words), stdin)));
         started.map(|ending| ending.join().expect("no panic"))
     });
-    for ended in ends {
+    let ways =
+        ["write - after the prompt to", "write cat | before the command to", "write - after"];
+    for (ended, way) in ends.into_iter().zip(ways) {
         assert_eq!(ended.status, 0, "{ended:?}");
+        assert!(ended.stderr.contains(way), "{ended:?}");
         let is_document = ended.stdout.contains("\"code\": \"input_unread\"");
         assert!(is_document || ended.stdout == "Turn 1. You said: hello\n", "{ended:?}");
         let expected = "nothing came on standard input within 3 s";

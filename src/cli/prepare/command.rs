@@ -2,7 +2,7 @@
 
 use super::chat::{self, Opening};
 use super::inputs::Inputs;
-use super::piped::Piped;
+use super::piped::{Claim, Piped};
 use super::shown::{Unasked, shown};
 use super::{
     Person, Prepared, Reason, Refusal, Terminal, attachments, history, later, prompt, system, text,
@@ -52,7 +52,10 @@ const UNREAD: &str = "standard input has data that is not part of the prompt: it
      standard input from /dev/null";
 
 /// How standard input becomes a part of the prompt that is not in doubt: of a pipeline of its own.
-const CLAIM: &str = "write cat | before the command, and << with the here-document right after cat";
+const CLAIM: Claim = Claim {
+    way: "write cat | before the command",
+    of_here_document: ", and << with the here-document right after cat",
+};
 
 /// Prepares the command that `words` name.
 pub(super) fn run(
@@ -216,7 +219,7 @@ fn printed(
     rendered.system = config::printed_system(rendered.system, &mut args.session, mode)?;
     if let Some(piped) = piped {
         let unread = Unread::default();
-        prompt::add(&mut rendered.prompt, &piped.read(terminal.stdin, &unread)?)?;
+        prompt::add(&mut rendered.prompt, &piped.read(terminal.stdin, CLAIM, &unread)?)?;
         unread.log();
     }
     if rendered.prompt.trim().is_empty() && !has_rest && !mode.reads_stdin() {
@@ -322,7 +325,7 @@ fn request(
     let has_nothing = prompt.trim().is_empty() && has_rest;
     let prompt = match piped {
         Some((piped, stdin, unread)) => later(false, has_nothing, move || {
-            prompt::add(&mut prompt, &piped.read(stdin, &unread)?)?;
+            prompt::add(&mut prompt, &piped.read(stdin, CLAIM, &unread)?)?;
             Ok(prompt)
         })?,
         None if has_nothing => Source::Nothing,

@@ -46,6 +46,14 @@ pub(super) enum Piped {
     Open,
 }
 
+/// How a person makes standard input a part of the prompt of a command that is not in doubt.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    pub(super) way: &'static str,
+    /// What follows where it is a here-document.
+    pub(super) of_here_document: &'static str,
+}
+
 /// The kinds of standard input that could have text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -88,11 +96,11 @@ enum Fate {
 }
 
 impl Piped {
-    /// What `input` is; `None` if it is not to be read. `claim` says how a person makes it part of the prompt.
+    /// What `input` is; `None` if it is not to be read.
     ///
     /// # Errors
     /// If it has data, or is about to, and it can't be known whose it is.
-    pub(super) fn of(input: &File, claim: &str) -> Result<Option<Self>> {
+    pub(super) fn of(input: &File, claim: Claim) -> Result<Option<Self>> {
         let Ok(about) = input.metadata() else { return Ok(None) };
         let kind = match about.file_type() {
             kind if kind.is_file() => Kind::File { is_at_start: tell(input) == Ok(0) },
@@ -109,19 +117,21 @@ impl Piped {
             Fate::RefusedIfFlows(sharer) if flows() => bail!(
                 "something is piped in, and it can't be known whether it is for this command or for {}, which \
                  started it and has the same standard input, so nothing was read or asked: if it is part of the \
-                 prompt, as a here-document of this command or what is piped into a function or a script, {claim}; \
-                 if it is the input of a loop, write </dev/null after the command",
-                name(sharer.pid)
+                 prompt, as a here-document of this command or what is piped into a function or a script, \
+                 {}{}; if it is the input of a loop, write </dev/null after the command",
+                name(sharer.pid),
+                claim.way,
+                claim.of_here_document
             ),
             Fate::RefusedIfFlows(_) | Fate::Left => None,
         })
     }
 
-    /// Its text. Empty if nothing came in time, which `unread` is told.
+    /// Its text. Empty if nothing came in time, which `unread` is told, with the way to wait for it.
     ///
     /// # Errors
     /// If it is not text, or too long; if nothing comes from a pipeline for very long.
-    pub(super) fn read(self, input: File, unread: &Unread) -> Result<String> {
+    pub(super) fn read(self, input: File, claim: Claim, unread: &Unread) -> Result<String> {
         let came = |max| files::wait_until(&input, PollFlags::IN, Instant::now() + max);
         match self {
             Self::File => {}
@@ -134,9 +144,10 @@ impl Piped {
             Self::Open if came(FIRST_BYTE_MAX) => {}
             Self::Open => {
                 unread.given_up(format!(
-                    "nothing came on standard input within {} s, so the prompt goes without it; write - \
-                     after the prompt to wait for it, or redirect it from /dev/null",
-                    FIRST_BYTE_MAX.as_secs()
+                    "nothing came on standard input within {} s, so the prompt goes without it; {} to wait for \
+                     it, or redirect it from /dev/null",
+                    FIRST_BYTE_MAX.as_secs(),
+                    claim.way
                 ));
                 return Ok(String::new());
             }
@@ -265,6 +276,7 @@ fn status(process: &Path, at: usize) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::prepare::CLAIM;
     use std::io::Write;
 
     #[test]
@@ -299,7 +311,7 @@ mod tests {
     fn devices_and_folders_are_not_read() {
         for path in ["/dev/null", "/dev/zero", "/"] {
             let input = File::open(path).expect("it is there");
-            assert_eq!(Piped::of(&input, "").expect("it is clear"), None, "{path}");
+            assert_eq!(Piped::of(&input, CLAIM).expect("it is clear"), None, "{path}");
         }
     }
 
@@ -314,7 +326,7 @@ mod tests {
         writer.write_all(b"text").expect("there is room");
         drop(writer);
         assert_eq!(starter(&about, own), Starter::Nothing);
-        assert_eq!(Piped::Open.read(reader, &Unread::default()).expect("a text"), "text");
+        assert_eq!(Piped::Open.read(reader, CLAIM, &Unread::default()).expect("a text"), "text");
         assert_eq!(starter(&about, 0), Starter::Unknown);
         assert_eq!(parent(Path::new("/proc/self")), Some(std::os::unix::process::parent_id()));
     }

@@ -1,5 +1,6 @@
 //! The prompt of `exec`: the typed words, then standard input, then files.
 
+use super::CLAIM;
 use super::piped::Piped;
 use super::text;
 use crate::cli::ExecArgs;
@@ -117,7 +118,7 @@ impl Parts {
                 check(&text, NothingAsked::StandardInput)?;
                 add(&mut prompt, &text)?;
             }
-            Stdin::Piped(piped) => add(&mut prompt, &piped.read(stdin, unread)?)?,
+            Stdin::Piped(piped) => add(&mut prompt, &piped.read(stdin, CLAIM, unread)?)?,
         }
         for path in &self.files {
             let content = text::from_file(path, text::PROMPT_BYTES_MAX).context("--file")?;
