@@ -308,6 +308,21 @@ fn a_shell_pipes_into_the_prompt() {
     }
 }
 
+/// The first process of a container only waits for the program that it starts.
+#[test]
+fn what_is_piped_into_a_container_is_part_of_the_prompt() {
+    let folder = folder();
+    for wrapper in ["docker-init", "tini", "dumb-init", "catatonit", "podman-init", "uv"] {
+        // A process has the name by which its program was started.
+        let script = format!(
+            "ln -s \"$BASH\" {wrapper}; cat a.txt | ./{wrapper} -c 'duologue exec hello; exit $?'"
+        );
+        let ended = in_bash(&folder, &script, Stdio::null());
+        let expected = "Turn 1. You said: hello\n\none\ntwo\n";
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (expected, ""), "{wrapper}");
+    }
+}
+
 /// A function of a shell gets what is piped into it, however slowly it comes; a file that nobody has read from is
 /// for whoever reads it first.
 #[test]

@@ -23,8 +23,26 @@ const FIRST_BYTE_MAX: Duration = Duration::from_secs(3);
 /// project first.
 const PIPELINE_MAX: Duration = Duration::from_secs(10 * 60);
 
-/// Programs that run one other program and leave standard input to it.
-const WRAPPERS: [&str; 6] = ["timeout", "time", "setsid", "flock", "nice", "strace"];
+/// Programs that run one other program and leave standard input to it: those of a shell, the first processes of
+/// containers, and what gives a program its environment.
+const WRAPPERS: [&str; 16] = [
+    "timeout",
+    "time",
+    "setsid",
+    "flock",
+    "nice",
+    "strace",
+    "docker-init",
+    "podman-init",
+    "tini",
+    "tini-static",
+    "dumb-init",
+    "catatonit",
+    "bwrap",
+    "unshare",
+    "uv",
+    "uvx",
+];
 
 /// Descriptors of a process that are looked at.
 const DESCRIPTORS_MAX: usize = 4096;
