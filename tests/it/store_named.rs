@@ -152,7 +152,7 @@ fn what_contradicts_a_name_is_an_error() {
         (&["--session", "s", "--no-store"], "--no-store stores nothing"),
         (&["--session", " "], "--session is blank"),
         (&["--session", &long], "--session is too long"),
-        (&["--session", "s", "--history", "/dev/null"], "--history begins with others"),
+        (&["--session", "s", "--history", "/dev/null"], "--history begins with other messages"),
     ] {
         let is_without_store = why.contains("needs the store");
         let args = [args, if is_without_store { &[] } else { &store[..] }].concat();

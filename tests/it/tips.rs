@@ -236,6 +236,22 @@ fn a_wrong_value_of_a_variable_names_the_variable() {
 }
 
 /// Who typed no option does not know what an error about one is about.
+/// Whoever typed no `--history` is told where it comes from, and of no store that is not made after all.
+#[test]
+fn a_history_that_a_variable_names_is_refused_by_that_name_for_a_session() {
+    let folder = folder();
+    let history = "{\"role\": \"user\", \"text\": \"hi\"}\n";
+    fs::write(folder.path("history.jsonl"), history).expect("a file");
+    let mut command = duologue(&folder, &["exec", "hi", "--engine", "echo", "--session", "s"]);
+    command.env("DUOLOGUE_HISTORY", "history.jsonl");
+    let ended = Once::start(command).finish();
+    assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{ended:?}");
+    for part in ["with which --session goes on", "the variable DUOLOGUE_HISTORY"] {
+        assert!(ended.stderr.contains(part), "{ended:?}");
+    }
+    assert!(!ended.stderr.contains("made now"), "{ended:?}");
+}
+
 #[test]
 fn an_error_about_the_value_of_a_variable_names_the_variable() {
     let folder = folder();

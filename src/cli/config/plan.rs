@@ -66,8 +66,8 @@ impl Plan {
         if !self.mode.is_protocol() {
             complete(&mut self.session)?;
         }
-        announce(&self.session.store, self.command == "acp");
         let (store, session) = store(&self.session)?;
+        announce(&self.session.store, self.command == "acp");
         resume::go_on(&mut self.session, store.as_ref(), session.as_ref())?;
         profile::choose_default(&mut self.session.provider)?;
         let Chosen { engines, profile, notices, origin } =

@@ -40,8 +40,8 @@ pub(super) fn store(args: &SessionArgs) -> Result<(Option<StoreSettings>, Option
     );
     ensure!(
         args.history.is_none(),
-        "{word} goes on with the messages that are stored, and --history begins with others; leave \
-         one of them out"
+        "--history begins with other messages than those that are stored, with which {word} goes on; leave one \
+         of them out"
     );
     let folder = folder(args)?;
     let session = match (options.continues, named) {
