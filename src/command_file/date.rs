@@ -4,7 +4,8 @@
 mod forms;
 mod relative;
 
-use jiff::fmt::strtime;
+use crate::template::time::GoTime;
+use jiff::fmt::strtime::BrokenDownTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use std::ops::RangeInclusive;
@@ -48,7 +49,10 @@ pub(super) fn rfc3339(text: &str, now: &Zoned) -> Option<String> {
     if text.len() > BYTES_MAX {
         return None;
     }
-    let zoned = forms::read(text, now.time_zone()).or_else(|| relative::read(text, now))?;
-    let zone = if zoned.time_zone() == &TimeZone::UTC { "Z" } else { "%:z" };
-    strtime::format(format!("%Y-%m-%dT%H:%M:%S%.f{zone}"), &zoned).ok()
+    let relative = || relative::read(text, now).map(|time| GoTime::of(&time));
+    let time = forms::read(text, now.time_zone()).or_else(relative)?;
+    let zone = if time.zone() == &TimeZone::UTC { "Z" } else { "%:z" };
+    let mut parts = BrokenDownTime::from(time.at());
+    parts.set_offset(Some(time.offset()));
+    parts.to_string(format!("%Y-%m-%dT%H:%M:%S%.f{zone}")).ok()
 }

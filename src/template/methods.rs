@@ -1,6 +1,7 @@
 //! Methods of values: those of Go's `time.Time`, `time.Duration`, `time.Month`, `time.Weekday`,
 //! `fs.FileMode` and `error`, and of sprig's versions.
 
+use super::time::GoTime;
 use super::types::IntType;
 use super::value::Value;
 use super::{format, time};
@@ -46,51 +47,50 @@ pub(super) fn call(
 }
 
 impl Method<'_> {
-    fn of_time(&self, this: &Zoned) -> Result<Option<Value>, String> {
+    fn of_time(&self, this: &GoTime) -> Result<Option<Value>, String> {
         let int = |number: i64| self.none(|| Value::Int(number));
         let int64 = |number: i64| self.none(|| Value::int64(number));
-        let nanoseconds = this.timestamp().as_nanosecond();
+        let (at, nanoseconds) = (this.at(), this.nanoseconds());
         let since_1970 =
             |unit: i128| int64(i64::try_from(nanoseconds.div_euclid(unit)).unwrap_or(0));
         Ok(Some(match self.name {
-            "Year" => int(this.year().into())?,
-            "Month" => self.none(|| Value::Named(IntType::Month, this.month().into()))?,
-            "Day" => int(this.day().into())?,
-            "Hour" => int(this.hour().into())?,
-            "Minute" => int(this.minute().into())?,
-            "Second" => int(this.second().into())?,
-            "Nanosecond" => int(this.subsec_nanosecond().into())?,
-            "YearDay" => int(this.day_of_year().into())?,
+            "Year" => int(at.year().into())?,
+            "Month" => self.none(|| Value::Named(IntType::Month, at.month().into()))?,
+            "Day" => int(at.day().into())?,
+            "Hour" => int(at.hour().into())?,
+            "Minute" => int(at.minute().into())?,
+            "Second" => int(at.second().into())?,
+            "Nanosecond" => int(at.subsec_nanosecond().into())?,
+            "YearDay" => int(at.day_of_year().into())?,
             "Weekday" => {
-                let day = this.weekday().to_sunday_zero_offset().into();
+                let day = at.weekday().to_sunday_zero_offset().into();
                 self.none(|| Value::Named(IntType::Weekday, day))?
             }
-            "Unix" => int64(this.timestamp().as_second())?,
+            "Unix" => since_1970(1_000_000_000)?,
             "UnixMilli" => since_1970(1_000_000)?,
             "UnixMicro" => since_1970(1_000)?,
             "UnixNano" => since_1970(1)?,
             "String" => self.none(|| Value::text(time::string(this)))?,
             "GoString" => self.none(|| Value::text(time::go_string(this, self.local)))?,
             "Location" => self.none(|| Value::text(location(this)))?,
-            "UTC" => self.none(|| moved(this, &TimeZone::UTC))?,
-            "Local" => self.none(|| moved(this, self.local))?,
-            "IsZero" => self.none(|| Value::Bool(this.timestamp().as_second() == ZERO_SECOND))?,
+            "UTC" => self.moved(this, &TimeZone::UTC)?,
+            "Local" => self.moved(this, self.local)?,
+            "IsZero" => self.none(|| Value::Bool(time::is_zero(this)))?,
             _ => return self.of_time_with_args(this),
         }))
     }
 
-    fn of_time_with_args(&self, this: &Zoned) -> Result<Option<Value>, String> {
-        let far = || "the date is out of range".to_owned();
-        let time = |time: Option<Zoned>| time.map(|time| Value::Time(time.into())).ok_or_else(far);
-        let order = |is_it: fn(Ordering) -> bool| {
-            Ok(Value::Bool(is_it(this.timestamp().cmp(&self.time()?.timestamp()))))
-        };
+    fn of_time_with_args(&self, this: &GoTime) -> Result<Option<Value>, String> {
+        let time = |time: Option<GoTime>| time.map(|it| Value::Time(it.into())).ok_or_else(far);
+        let compared = || Ok::<_, String>(this.nanoseconds().cmp(&self.time()?.nanoseconds()));
+        let order = |is_it: fn(Ordering) -> bool| Ok(Value::Bool(is_it(compared()?)));
         let value = match self.name {
             "Format" => Ok(Value::text(time::Moment::of(this).written(self.text()?))),
             "Add" => time(time::add(this, self.int(0, 1)?)),
             "AddDate" => {
                 let (years, months) = (self.int(0, 3)?, self.int(1, 3)?);
-                time(time::add_date(this, years, months, self.int(2, 3)?))
+                let date = time::add_date(this.at(), years, months, self.int(2, 3)?);
+                time(date.map(|date| GoTime::new(date, this.zone())))
             }
             "Truncate" => time(time::truncate(this, self.int(0, 1)?, false)),
             "Round" => time(time::truncate(this, self.int(0, 1)?, true)),
@@ -98,7 +98,7 @@ impl Method<'_> {
             "Before" => order(Ordering::is_lt),
             "After" => order(Ordering::is_gt),
             "Equal" => order(Ordering::is_eq),
-            "Compare" => Ok(sign(this.timestamp().cmp(&self.time()?.timestamp()))),
+            "Compare" => Ok(sign(compared()?)),
             _ => return Ok(None),
         };
         value.map(Some)
@@ -197,7 +197,13 @@ impl Method<'_> {
         }
     }
 
-    fn time(&self) -> Result<&Zoned, String> {
+    /// The time in `zone`.
+    fn moved(&self, time: &GoTime, zone: &TimeZone) -> Result<Value, String> {
+        self.count(0)?;
+        time.in_zone(zone).map(|time| Value::Time(time.into())).ok_or_else(far)
+    }
+
+    fn time(&self) -> Result<&GoTime, String> {
         self.count(1)?;
         match self.args {
             [Value::Time(time)] => Ok(time),
@@ -206,15 +212,12 @@ impl Method<'_> {
     }
 }
 
-/// The second of Go's zero time, at the start of the year 1.
-const ZERO_SECOND: i64 = -62_135_596_800;
-
-fn moved(time: &Zoned, zone: &TimeZone) -> Value {
-    Value::Time(time.with_time_zone(zone.clone()).into())
+fn far() -> String {
+    "the date is out of range".to_owned()
 }
 
-fn location(time: &Zoned) -> String {
-    let zone = time.time_zone();
+fn location(time: &GoTime) -> String {
+    let zone = time.zone();
     zone.iana_name().filter(|_| !zone.is_unknown()).unwrap_or_default().to_owned()
 }
 

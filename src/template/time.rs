@@ -1,13 +1,15 @@
 //! Points in time like Go's `time.Time`: <https://pkg.go.dev/time#Time>.
 
 pub(super) mod durations;
+mod go_time;
 mod layout;
 
+pub(crate) use go_time::GoTime;
 pub(super) use layout::Moment;
 
-use jiff::civil::Date;
+use jiff::ToSpan;
+use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, ToSpan, Zoned};
 
 pub(crate) const MONTHS: [&str; 12] = [
     "January",
@@ -32,28 +34,26 @@ const ZERO_TO_UNIX_NANOSECONDS: i128 = 62_135_596_800 * 1_000_000_000;
 
 /// Parses RFC 3339. `Z` is UTC; another offset that the local zone has at that time is the local
 /// zone, as in Go.
-pub(super) fn read(text: &str, local: &TimeZone) -> Option<Zoned> {
-    let time = Moment::read(text)?.zoned()?;
-    if text.ends_with(['Z', 'z']) {
-        return Some(time.with_time_zone(TimeZone::UTC));
-    }
-    let here = time.with_time_zone(local.clone());
-    Some(if here.offset() == time.offset() { here } else { time })
+pub(super) fn read(text: &str, local: &TimeZone) -> Option<GoTime> {
+    let time = Moment::read(text)?.time()?;
+    let zone = if text.ends_with(['Z', 'z']) { &TimeZone::UTC } else { local };
+    let here = time.in_zone(zone).filter(|here| here.offset() == time.offset());
+    Some(here.unwrap_or(time))
 }
 
 /// Formats as RFC 3339 with as many digits of the second as needed.
-pub(super) fn rfc3339(time: &Zoned) -> String {
+pub(super) fn rfc3339(time: &GoTime) -> String {
     Moment::of(time).rfc3339()
 }
 
 /// Formats like `Time.String`.
-pub(super) fn string(time: &Zoned) -> String {
+pub(super) fn string(time: &GoTime) -> String {
     Moment::of(time).written("2006-01-02 15:04:05.999999999 -0700 MST")
 }
 
 /// Formats like `Time.GoString`, and so `%#v`.
-pub(super) fn go_string(time: &Zoned, local: &TimeZone) -> String {
-    let zone = time.time_zone();
+pub(super) fn go_string(time: &GoTime, local: &TimeZone) -> String {
+    let (zone, at) = (time.zone(), time.at());
     let location = if zone == &TimeZone::UTC && local != &TimeZone::UTC {
         "time.UTC".to_owned()
     } else if zone == local {
@@ -63,13 +63,13 @@ pub(super) fn go_string(time: &Zoned, local: &TimeZone) -> String {
     };
     format!(
         "time.Date({}, time.{}, {}, {}, {}, {}, {}, {location})",
-        time.year(),
-        month_name(time.month().into()),
-        time.day(),
-        time.hour(),
-        time.minute(),
-        time.second(),
-        time.subsec_nanosecond()
+        at.year(),
+        month_name(at.month().into()),
+        at.day(),
+        at.hour(),
+        at.minute(),
+        at.second(),
+        at.subsec_nanosecond()
     )
 }
 
@@ -87,35 +87,40 @@ pub(super) fn weekday_name(day: i64) -> String {
 
 /// Adds years, months and days, where a day that a month does not have is in the next
 /// one: a month after October 31 is December 1. `None` beyond the calendar.
-pub(crate) fn add_date(time: &Zoned, years: i64, months: i64, days: i64) -> Option<Zoned> {
-    let month = i64::from(time.month()) - 1;
+pub(crate) fn add_date(at: DateTime, years: i64, months: i64, days: i64) -> Option<DateTime> {
+    let month = i64::from(at.month()) - 1;
     let months = months.checked_add(years.checked_mul(12)?)?.checked_add(month)?;
-    let year = i64::from(time.year()).checked_add(months.div_euclid(12))?;
+    let year = i64::from(at.year()).checked_add(months.div_euclid(12))?;
     let month = i8::try_from(months.rem_euclid(12) + 1).ok()?;
     let first = Date::new(i16::try_from(year).ok()?, month, 1).ok()?;
-    let days = days.checked_add(i64::from(time.day()) - 1)?;
+    let days = days.checked_add(i64::from(at.day()) - 1)?;
     let date = first.checked_add(0.days().try_days(days).ok()?).ok()?;
-    date.to_datetime(time.datetime().time()).to_zoned(time.time_zone().clone()).ok()
+    Some(date.to_datetime(at.time()))
 }
 
 /// Adds nanoseconds. `None` beyond the calendar.
-pub(super) fn add(time: &Zoned, nanoseconds: i64) -> Option<Zoned> {
-    time.checked_add(SignedDuration::from_nanos(nanoseconds)).ok()
+pub(super) fn add(time: &GoTime, nanoseconds: i64) -> Option<GoTime> {
+    GoTime::since_unix(time.nanoseconds() + i128::from(nanoseconds), time.zone())
 }
 
 /// Nanoseconds from `earlier` to `time`, saturating.
-pub(super) fn sub(time: &Zoned, earlier: &Zoned) -> i64 {
-    let span = time.duration_since(earlier).as_nanos();
+pub(super) fn sub(time: &GoTime, earlier: &GoTime) -> i64 {
+    let span = time.nanoseconds() - earlier.nanoseconds();
     i64::try_from(span).unwrap_or(if span < 0 { i64::MIN } else { i64::MAX })
 }
 
+/// Whether it is Go's zero time.
+pub(super) fn is_zero(time: &GoTime) -> bool {
+    time.nanoseconds() == -ZERO_TO_UNIX_NANOSECONDS
+}
+
 /// The last multiple of `unit` nanoseconds since the year 1, or the nearest one if `rounds`.
-pub(super) fn truncate(time: &Zoned, unit: i64, rounds: bool) -> Option<Zoned> {
+pub(super) fn truncate(time: &GoTime, unit: i64, rounds: bool) -> Option<GoTime> {
     let unit = i128::from(unit);
     if unit <= 0 {
         return Some(time.clone());
     }
-    let rest = (time.timestamp().as_nanosecond() + ZERO_TO_UNIX_NANOSECONDS).rem_euclid(unit);
+    let rest = (time.nanoseconds() + ZERO_TO_UNIX_NANOSECONDS).rem_euclid(unit);
     let change = if rounds && rest * 2 >= unit { unit - rest } else { -rest };
     add(time, i64::try_from(change).ok()?)
 }

@@ -6,8 +6,8 @@ pub(super) use super::map::Map;
 pub(crate) use exchange::floats;
 
 use super::semver::Version;
+use super::time::GoTime;
 use super::types::{IntType, ListType, MapType};
-use jiff::Zoned;
 use jiff::tz::TimeZone;
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(super) enum Value {
     Named(IntType, i64),
     Float(f64),
     Text(Arc<str>),
-    Time(Arc<Zoned>),
+    Time(Arc<GoTime>),
     Version(Arc<Version>),
     /// Go's `error`. Without a message it is nil, and is printed as `<nil>` where other missing
     /// values are `<no value>`.
@@ -267,7 +267,7 @@ fn same(left: &Value, right: &Value) -> bool {
         (Value::Bool(left), Value::Bool(right)) => left == right,
         (Value::Float(left), Value::Float(right)) => left == right,
         (Value::Text(left), Value::Text(right)) => left == right,
-        (Value::Time(left), Value::Time(right)) => left == right && left.offset() == right.offset(),
+        (Value::Time(left), Value::Time(right)) => left == right,
         (Value::Version(left), Value::Version(right)) => left == right,
         (Value::Error(left), Value::Error(right)) => left == right,
         _ => false,

@@ -2,9 +2,10 @@
 //! time and a zone.
 
 use super::WEEKDAYS;
+use crate::template::time::GoTime;
+use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{Offset, TimeZone};
-use jiff::{Timestamp, Zoned};
 
 /// Forms of a day with a four-digit year. Where the order of numbers is ambiguous, the
 /// month comes first.
@@ -30,40 +31,40 @@ const FULL_YEAR_MIN: i16 = 1000;
 const YEAR_DIGITS: usize = 4;
 
 /// The date, in the zone that the text names, or in `zone`.
-pub(super) fn read(text: &str, zone: &TimeZone) -> Option<Zoned> {
+pub(super) fn read(text: &str, zone: &TimeZone) -> Option<GoTime> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return digits(text, zone);
     }
-    if let Some(zoned) = standard(text, zone) {
-        return Some(zoned);
+    if let Some(time) = standard(text, zone) {
+        return Some(time);
     }
     let text = zone_last(plain(text));
     let (time, offset) = without_zone(&text);
     if let Some(offset) = offset {
-        return civil(time)?.to_zoned(TimeZone::fixed(offset)).ok();
+        return Some(GoTime::new(civil(time)?, &TimeZone::fixed(offset)));
     }
-    let here = |text: &str| civil(text)?.to_zoned(zone.clone()).ok();
+    let here = |text: &str| Some(GoTime::new(civil(text)?, zone));
     here(&text).or_else(|| {
         // The zone's own name, as in `CET`.
         let (time, name) = text.rsplit_once(' ')?;
-        let zoned = here(time)?;
-        let info = zone.to_offset_info(zoned.timestamp());
-        (info.abbreviation() == name).then_some(zoned)
+        let time = here(time)?;
+        let info = zone.to_offset_info(time.timestamp());
+        (info.abbreviation() == name).then_some(time)
     })
 }
 
 /// A year, a day, a time to the second, or a time since 1970, distinguished by length.
-fn digits(text: &str, zone: &TimeZone) -> Option<Zoned> {
+fn digits(text: &str, zone: &TimeZone) -> Option<GoTime> {
     let number: i64 = text.parse().ok()?;
     let since_1970 = match text.len() {
         4 => {
             let year = Date::new(i16::try_from(number).ok()?, 1, 1).ok()?;
-            return year.to_zoned(zone.clone()).ok();
+            return Some(GoTime::new(year.into(), zone));
         }
-        8 => return Date::strptime("%Y%m%d", text).ok()?.to_zoned(zone.clone()).ok(),
+        8 => return Some(GoTime::new(Date::strptime("%Y%m%d", text).ok()?.into(), zone)),
         14 => {
             let time = DateTime::strptime("%Y%m%d%H%M%S", text).ok()?;
-            return time.to_zoned(zone.clone()).ok();
+            return Some(GoTime::new(time, zone));
         }
         10 => Timestamp::from_second(number),
         13 => Timestamp::from_millisecond(number),
@@ -71,22 +72,22 @@ fn digits(text: &str, zone: &TimeZone) -> Option<Zoned> {
         19 => Timestamp::from_nanosecond(number.into()),
         _ => return None,
     };
-    Some(since_1970.ok()?.to_zoned(zone.clone()))
+    Some(GoTime::of(&since_1970.ok()?.to_zoned(zone.clone())))
 }
 
 /// ISO 8601 and RFC 2822.
-fn standard(text: &str, zone: &TimeZone) -> Option<Zoned> {
+fn standard(text: &str, zone: &TimeZone) -> Option<GoTime> {
     let pieces = jiff::fmt::temporal::DateTimeParser::new().parse_pieces(text);
     if let Ok(pieces) = pieces
         && let (Some(time), Some(offset)) = (pieces.time(), pieces.to_numeric_offset())
     {
         let time = DateTime::from_parts(pieces.date(), time);
-        return time.to_zoned(TimeZone::fixed(offset)).ok();
+        return Some(GoTime::new(time, &TimeZone::fixed(offset)));
     }
     if let Ok(time) = text.parse::<DateTime>() {
-        return time.to_zoned(zone.clone()).ok();
+        return Some(GoTime::new(time, zone));
     }
-    jiff::fmt::rfc2822::parse(text).ok()
+    jiff::fmt::rfc2822::parse(text).ok().map(|time| GoTime::of(&time))
 }
 
 /// The text with single spaces and without decoration: commas, `at`, the day of the week, the `st`

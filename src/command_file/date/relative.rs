@@ -192,9 +192,13 @@ fn moved(at: &Zoned, count: i64, unit: Unit, way: Way) -> Option<Zoned> {
         Unit::Hour => seconds(3600),
         Unit::Day => days(1),
         Unit::Week => days(7),
-        Unit::Month => add_date(at, 0, count, 0),
-        Unit::Year => add_date(at, count, 0, 0),
+        Unit::Month => months_on(at, count),
+        Unit::Year => months_on(at, count.checked_mul(MONTHS_OF_YEAR)?),
     }
+}
+
+fn months_on(at: &Zoned, months: i64) -> Option<Zoned> {
+    add_date(at.datetime(), 0, months, 0)?.to_zoned(at.time_zone().clone()).ok()
 }
 
 /// The nearest day of the week or month of this name before or after the date, excluding the date
@@ -216,7 +220,7 @@ fn named(at: &Zoned, word: &str, way: Way) -> Option<Zoned> {
     let month = MONTHS.iter().position(|name| name.eq_ignore_ascii_case(word))?;
     let month = i64::try_from(month).ok()? + 1;
     let at = at.with().subsec_nanosecond(0).build().ok()?;
-    add_date(&at, 0, steps(at.month().into(), month, MONTHS_OF_YEAR), 0)
+    months_on(&at, steps(at.month().into(), month, MONTHS_OF_YEAR))
 }
 
 /// `23` for `23rd`.

@@ -91,6 +91,36 @@ fn dates_that_pinocchio_reads_wrong() {
     assert_eq!(rfc3339(&"1".repeat(1 << 20), &now()), None);
 }
 
+/// The day that stands for "for ever", which is later than jiff's own times.
+#[test]
+fn the_last_day_of_the_calendar_is_a_date() {
+    let table = [
+        ("9999-12-31", "9999-12-31T00:00:00+01:00"),
+        ("99991231", "9999-12-31T00:00:00+01:00"),
+        ("31 Dec 9999", "9999-12-31T00:00:00+01:00"),
+        ("9999-12-31 23:59:59 CET", "9999-12-31T23:59:59+01:00"),
+        ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59Z"),
+        ("9999-12-31T23:59:59-05:00", "9999-12-31T23:59:59-05:00"),
+    ];
+    for (text, expected) in table {
+        assert_eq!(rfc3339(text, &in_berlin()).as_deref(), Some(expected), "{text}");
+    }
+    let shown = |expression: &str, now: &Zoned| {
+        let text =
+            format!("prompt: '{{{{ {expression} }}}}'\nflags:\n  - {{name: x, type: date}}\n");
+        run_at(&text, &["--x", "9999-12-31"], now).map(|rendered| rendered.prompt)
+    };
+    assert_eq!(shown(".x", &in_berlin()).as_deref(), Ok("9999-12-31 00:00:00 +0100 CET"));
+    for (expression, expected) in [
+        (".x", "9999-12-31 00:00:00 +0000 UTC"),
+        (".x.Unix", "253402214400"),
+        (".x.AddDate -1 0 0", "9998-12-31 00:00:00 +0000 UTC"),
+        ("toJson .x", "\"9999-12-31T00:00:00Z\""),
+    ] {
+        assert_eq!(shown(expression, &now()).as_deref(), Ok(expected), "{expression}");
+    }
+}
+
 #[test]
 fn what_names_no_zone_is_here() {
     let here = now().with_time_zone(TimeZone::fixed(jiff::tz::offset(-5)));

@@ -48,9 +48,7 @@ fn equal(left: &Value, right: &Value) -> Result<bool, String> {
     match (left, right) {
         (left, right) if NIL(left) || NIL(right) => Ok(NIL(left) && NIL(right)),
         (Value::Bool(left), Value::Bool(right)) => Ok(left == right),
-        (Value::Time(left), Value::Time(right)) => {
-            Ok(left == right && left.offset() == right.offset())
-        }
+        (Value::Time(left), Value::Time(right)) => Ok(left == right),
         (Value::Version(left), Value::Version(right)) => Ok(left == right),
         (Value::Float(left), Value::Float(right)) => Ok(left == right),
         (Value::Text(left), Value::Text(right)) => Ok(left == right),

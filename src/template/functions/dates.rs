@@ -4,18 +4,17 @@
 //! of rendering, in the local zone.
 
 use super::{Function, FunctionCall, function};
-use crate::template::time::{self, Moment, durations};
+use crate::template::time::{self, GoTime, Moment, durations};
 use crate::template::types::IntType;
 use crate::template::value::Value;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
 use std::sync::Arc;
 
 /// The layout of a day.
 const DAY: &str = "2006-01-02";
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    function("now", (0, 0), |call| Ok(Value::Time(Arc::new(call.now.clone())))),
+    function("now", (0, 0), |call| Ok(Value::Time(Arc::new(GoTime::of(call.now))))),
     function("date", (2, 2), |call| {
         let (layout, moment) = (call.text(0)?, local(call, 1)?);
         Ok(Value::text(moment.written(layout)))
@@ -28,10 +27,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("date_modify", (2, 2), date_modify),
     function("must_date_modify", (2, 2), date_modify),
     function("unixEpoch", (1, 1), |call| {
-        Ok(Value::text(zoned(call, 0)?.timestamp().as_second().to_string()))
+        let nanoseconds = time(call, 0)?.nanoseconds();
+        Ok(Value::text(nanoseconds.div_euclid(durations::SECOND.into()).to_string()))
     }),
     function("ago", (1, 1), |call| {
-        let since = since(call, &zoned(call, 0)?)?;
+        let since = since(call, &time(call, 0)?)?;
         Ok(Value::text(durations::written(time::truncate_span(since, durations::SECOND, true))))
     }),
     function("duration", (1, 1), duration),
@@ -52,8 +52,8 @@ fn local(call: &FunctionCall<'_>, index: usize) -> Result<Moment, String> {
     if let Value::Text(text) = call.arg(index) {
         return moment(text);
     }
-    let date = zoned(call, index)?;
-    Ok(Moment::of(&date.with_time_zone(call.now.time_zone().clone())))
+    let here = time(call, index)?.in_zone(call.now.time_zone()).ok_or(TOO_FAR)?;
+    Ok(Moment::of(&here))
 }
 
 fn moment(text: &str) -> Result<Moment, String> {
@@ -62,22 +62,19 @@ fn moment(text: &str) -> Result<Moment, String> {
     })
 }
 
-fn zoned(call: &FunctionCall<'_>, index: usize) -> Result<Zoned, String> {
+fn time(call: &FunctionCall<'_>, index: usize) -> Result<GoTime, String> {
     let zone = call.now.time_zone();
     if let Value::Time(time) = call.arg(index) {
         return Ok((**time).clone());
     }
     if let Value::Int(second) | Value::Named(IntType::Int64, second) = call.arg(index) {
-        let time = Timestamp::from_second(*second).map_err(|_| TOO_FAR)?;
-        return Ok(time.to_zoned(zone.clone()));
+        let nanoseconds = i128::from(*second) * i128::from(durations::SECOND);
+        return GoTime::since_unix(nanoseconds, zone).ok_or_else(|| TOO_FAR.to_owned());
     }
     let text = call.text(index)?;
-    let date = moment(text)?.zoned().ok_or_else(|| TOO_FAR.to_owned())?;
+    let date = moment(text)?.time().ok_or_else(|| TOO_FAR.to_owned())?;
     // A day alone begins in the local zone.
-    if text.contains(':') {
-        return Ok(date);
-    }
-    date.datetime().to_zoned(zone.clone()).map_err(|_| TOO_FAR.to_owned())
+    Ok(if text.contains(':') { date } else { GoTime::new(date.at(), zone) })
 }
 
 fn date_in_zone(call: &mut FunctionCall<'_>) -> Result<Value, String> {
@@ -86,7 +83,7 @@ fn date_in_zone(call: &mut FunctionCall<'_>) -> Result<Value, String> {
 
 /// The date at `index` in the zone given by the next argument.
 fn in_zone(call: &FunctionCall<'_>, layout: &str, index: usize) -> Result<Value, String> {
-    let (date, name) = (zoned(call, index)?, call.text(index + 1)?);
+    let (date, name) = (time(call, index)?, call.text(index + 1)?);
     let zone = match &**name {
         "" | "UTC" => TimeZone::UTC,
         "Local" => call.now.time_zone().clone(),
@@ -97,12 +94,13 @@ fn in_zone(call: &FunctionCall<'_>, layout: &str, index: usize) -> Result<Value,
             )
         })?,
     };
-    Ok(Value::text(Moment::of(&date.with_time_zone(zone)).written(layout)))
+    let there = date.in_zone(&zone).ok_or(TOO_FAR)?;
+    Ok(Value::text(Moment::of(&there).written(layout)))
 }
 
 /// The date plus or minus a duration.
 fn date_modify(call: &mut FunctionCall<'_>) -> Result<Value, String> {
-    let (text, date) = (call.text(0)?, zoned(call, 1)?);
+    let (text, date) = (call.text(0)?, time(call, 1)?);
     let span = durations::read(text)
         .ok_or_else(|| format!("{text:?} is not a duration; write it as in 24h or -1h30m"))?;
     // The calendar reaches further back than four-digit years.
@@ -111,8 +109,8 @@ fn date_modify(call: &mut FunctionCall<'_>) -> Result<Value, String> {
 }
 
 /// Nanoseconds from a date to now.
-fn since(call: &FunctionCall<'_>, date: &Zoned) -> Result<i64, String> {
-    let since = call.now.duration_since(date).as_nanos();
+fn since(call: &FunctionCall<'_>, date: &GoTime) -> Result<i64, String> {
+    let since = GoTime::of(call.now).nanoseconds() - date.nanoseconds();
     i64::try_from(since).map_err(|_| TOO_FAR.to_owned())
 }
 
@@ -136,7 +134,7 @@ fn duration_round(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     {
         span
     } else {
-        since(call, &zoned(call, 0)?)?
+        since(call, &time(call, 0)?)?
     };
     Ok(Value::text(durations::rounded(span)))
 }

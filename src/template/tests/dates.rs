@@ -24,6 +24,10 @@ fn dates_are_changed_and_shown_elsewhere() {
             "2026-11-22 12:30 02:00",
         ),
         (r#"{{htmlDateInZone "2024-01-01T00:30:00+01:00" "UTC"}}"#, "2023-12-31"),
+        (
+            r#"{{unixEpoch "9999-12-31"}} {{dateModify "-24h" "9999-12-31"}}"#,
+            "253402207200 9999-12-30 00:00:00 +0200 +0200",
+        ),
         (r#"{{unixEpoch "1970-01-02"}} {{htmlDate "2024-03-05T14:07:09Z"}}"#, "79200 2024-03-05"),
     ]);
     check_errors(&[
@@ -31,6 +35,8 @@ fn dates_are_changed_and_shown_elsewhere() {
         (r#"{{dateModify "99999999h" now}}"#, 1, "as in 24h"),
         (r#"{{dateModify "-2000000h" "0001-01-01"}}"#, 1, "out of range"),
         (r#"{{dateModify "2000000h" "9999-01-01"}}"#, 1, "out of range"),
+        (r#"{{dateModify "24h" "9999-12-31"}}"#, 1, "out of range"),
+        (r#"{{dateInZone "15" "9999-12-31T23:30:00-05:00" "UTC"}}"#, 1, "out of range"),
         (r#"{{dateInZone "15" now "No/Where"}}"#, 1, "Europe/Berlin"),
         (r#"{{ago "0001-01-01"}}"#, 1, "out of range"),
         ("{{now 1}}", 1, "want 0, got 1"),

@@ -1,8 +1,7 @@
 //! Wall-clock times, and Go's layouts, which are written as one reference time:
 //! <https://pkg.go.dev/time#pkg-constants>.
 
-use super::{month_name, weekday_name};
-use jiff::Zoned;
+use super::{GoTime, month_name, weekday_name};
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{Offset, TimeZone};
 
@@ -73,16 +72,16 @@ impl Moment {
         Some(Self { at: date.to_datetime(time), offset_seconds, zone_name: String::new() })
     }
 
-    /// The wall-clock time in that zone.
-    pub(in crate::template) fn of(zoned: &Zoned) -> Self {
-        let offset_seconds = zoned.offset().seconds();
-        Self { at: zoned.datetime(), offset_seconds, zone_name: zone_name(zoned) }
+    /// The wall-clock time in its zone.
+    pub(in crate::template) fn of(time: &GoTime) -> Self {
+        let offset_seconds = time.offset().seconds();
+        Self { at: time.at(), offset_seconds, zone_name: zone_name(time) }
     }
 
-    /// The point in time, for calculations; `None` at an end of the calendar.
-    pub(in crate::template) fn zoned(&self) -> Option<Zoned> {
+    /// The point in time, for calculations; `None` if no zone has such an offset.
+    pub(in crate::template) fn time(&self) -> Option<GoTime> {
         let offset = Offset::from_seconds(self.offset_seconds).ok()?;
-        self.at.to_zoned(TimeZone::fixed(offset)).ok()
+        Some(GoTime::new(self.at, &TimeZone::fixed(offset)))
     }
 
     /// Whether the year has four digits, as RFC 3339 requires.
@@ -214,15 +213,15 @@ fn small(number: u32) -> Option<i8> {
 }
 
 /// The name of the zone at that time. An offset alone has none.
-fn zone_name(zoned: &Zoned) -> String {
-    let zone = zoned.time_zone();
+fn zone_name(time: &GoTime) -> String {
+    let zone = time.zone();
     if zone.is_unknown() || zone.to_fixed_offset().is_ok_and(|offset| offset == Offset::UTC) {
         return "UTC".to_owned();
     }
     if zone.iana_name().is_none() && zone.to_fixed_offset().is_ok() {
         return String::new();
     }
-    zone.to_offset_info(zoned.timestamp()).abbreviation().to_owned()
+    zone.to_offset_info(time.timestamp()).abbreviation().to_owned()
 }
 
 fn layout_digit(layout: &str) -> char {
