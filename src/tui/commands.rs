@@ -206,7 +206,11 @@ impl Command {
 
     fn new(name: Name, parameter: &str) -> Result<Self, Wrong> {
         let given = (!parameter.is_empty()).then(|| parameter.to_owned());
-        let file = |name| given.clone().map(PathBuf::from).ok_or(Wrong::NoFile(name));
+        // With or without quotes, as after `@`.
+        let quoted = parameter.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        let path = quoted.unwrap_or(parameter);
+        let file =
+            |name| (!path.is_empty()).then(|| PathBuf::from(path)).ok_or(Wrong::NoFile(name));
         if name.parameter().is_empty() && given.is_some() {
             return Err(Wrong::TakesNothing(name.as_str()));
         }
@@ -258,6 +262,10 @@ mod tests {
         check("/model  gpt-5 ", Some(Ok(Command::Model(Some("gpt-5".to_owned())))));
         check("/model", Some(Ok(Command::Model(None))));
         check("/save a b.md", Some(Ok(Command::Save("a b.md".into()))));
+        check("/save \"my notes.md\"", Some(Ok(Command::Save("my notes.md".into()))));
+        check("/export \"all.md\"", Some(Ok(Command::Export("all.md".into()))));
+        check("/save 5\" disk", Some(Ok(Command::Save("5\" disk".into()))));
+        check("/save \"\"", Some(Err(Wrong::NoFile("save"))));
         check("/save", Some(Err(Wrong::NoFile("save"))));
         check("/copy 2", Some(Ok(Command::Copy(Some(2)))));
         check("/copy x", Some(Err(Wrong::NoNumber)));
