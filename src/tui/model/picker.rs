@@ -4,6 +4,7 @@ use super::{Action, Note, Opening, Piece, State};
 use crate::tui::input::{Move, fuzzy};
 use crate::tui::terminal::keys::{Key, Press};
 use crate::tui::text::clean;
+use unicode_segmentation::UnicodeSegmentation;
 
 /// Entries that are matched against the search.
 const CHOICES_MAX: usize = 10_000;
@@ -221,7 +222,8 @@ impl State {
             Key::PageUp => picker.select(false, PAGE),
             Key::PageDown => picker.select(true, PAGE),
             Key::Backspace => picker.search_for(|search| {
-                search.pop();
+                let last = search.grapheme_indices(true).next_back();
+                search.truncate(last.map_or(0, |(at, _)| at));
             }),
             Key::Char('u') if press.ctrl => picker.search_for(String::clear),
             Key::Char(char) if !press.ctrl && !press.alt => {
@@ -364,6 +366,19 @@ mod tests {
         command(&mut scene, "/profile");
         scene.event(Event::Profiles(Ok(Vec::new())));
         assert!(scene.state.picker.is_none());
+    }
+
+    #[test]
+    fn backspace_takes_a_whole_character_from_the_search() {
+        let mut scene = Scene::new();
+        command(&mut scene, "/model");
+        scene.write("ae\u{301}");
+        scene.key(Key::Backspace);
+        let search = |scene: &Scene| scene.state.picker.as_ref().expect("a list").search.clone();
+        assert_eq!(search(&scene), "a");
+        scene.key(Key::Backspace);
+        scene.key(Key::Backspace);
+        assert_eq!(search(&scene), "");
     }
 
     /// The name that was written may be one of the list.
