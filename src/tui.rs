@@ -24,8 +24,8 @@ pub use detached::DetachedChat;
 pub(crate) use markdown::{Colours, Theme, Tone};
 pub(crate) use model::Opening;
 pub(crate) use shell::{
-    Beginning, Bell, Chat, FirstPrompt, Forker, GoingOn, HistoryFile, Opener, ProfileNames, Screen,
-    Services, Source, plain_columns, serve,
+    Beginning, Bell, Chat, FirstPrompt, Forker, GoingOn, HistoryFile, NextConversation, Opener,
+    ProfileNames, Screen, Services, Source, plain_columns, serve,
 };
 pub(crate) use terminal::Terminal;
 pub(crate) use view::Look;

@@ -58,7 +58,16 @@ const BACKGROUND_TIME: Duration = Duration::from_millis(200);
 const LEAVE_MAX: Duration = Duration::from_secs(5);
 
 /// Makes the settings of another conversation.
-pub(crate) type Opener = Arc<dyn Fn(&Opening) -> anyhow::Result<HostSettings> + Send + Sync>;
+pub(crate) type Opener = Arc<dyn Fn(&Opening) -> anyhow::Result<NextConversation> + Send + Sync>;
+
+/// Another conversation, which may not begin.
+pub(crate) struct NextConversation {
+    pub(crate) host: HostSettings,
+    /// Called once it has begun: from then on a new conversation inherits its settings, and its provider lists models.
+    pub(crate) on_begin: OnBegin,
+}
+
+pub(crate) type OnBegin = Box<dyn FnOnce() + Send>;
 
 /// Lists the names of the profiles.
 pub(crate) type ProfileNames = Arc<dyn Fn() -> Result<Vec<String>, String> + Send + Sync>;

@@ -1,16 +1,22 @@
 //! Commands of a chat, and what it makes of wrong ones.
 
+use crate::chat::Person;
 use crate::chat_lines::piped;
 use crate::mcp_servers::{assert_gone, config, mark};
-use crate::once::Once;
+use crate::once::{Once, duologue};
 use crate::profiles::Scene;
-use crate::server::Folder;
+use crate::provider::{Provider, Step, says};
+use crate::server::{Folder, KEY};
 use crate::terminal::{in_session, read_until, with_terminal};
 use serde_json::json;
 use std::fs;
 use std::io::Write;
+use std::process::Command;
 
 const CTRL_C: &[u8] = b"\x03";
+
+/// Esc as a terminal sends it that reports all keys.
+const ESC: &str = "\u{1b}[27u";
 
 /// `chat` with the built-in engine, as a person at a terminal types it in a shell.
 const PLAIN: [&str; 5] = [env!("CARGO_BIN_EXE_duologue"), "chat", "--engine", "echo", "--plain"];
@@ -66,6 +72,86 @@ fn what_stands_after_a_command_that_takes_nothing_is_not_lost() {
         assert!(ended.stdout.contains(wrong), "{wrong}: {}", ended.stdout);
     }
     assert!(ended.stdout.contains("Turn 1. You said: hi"), "{}", ended.stdout);
+}
+
+/// A chat with options, whose provider is named by variables: a stored conversation goes on with its own.
+fn with_variables(folder: &Folder, provider: &Provider) -> Command {
+    let words = ["chat", "--store", "chat.db", "--system", "First system."];
+    let mut command = duologue(folder, &words);
+    command.env("HOME", folder.path("")).env("DUOLOGUE_API_KEY", KEY);
+    command.env("DUOLOGUE_BASE_URL", provider.base_url()).env("DUOLOGUE_MODEL", "first-model");
+    command
+}
+
+/// A chat whose conversation has another provider, and in which "theirs" was answered.
+fn theirs(folder: &Folder, provider: &Provider) -> Person {
+    let url = provider.base_url();
+    let model = ["--engine", "openai", "--model", "second-model", "--base-url", &url];
+    let words = ["chat", "--store", "chat.db", "--system", "Second system."];
+    let mut command = duologue(folder, &[&words[..], &model].concat());
+    command.env("HOME", folder.path("")).env("DUOLOGUE_API_KEY", KEY);
+    let mut person = Person::start(command);
+    person.sees("/help");
+    person.types("theirs\r");
+    person.answered("From the second.");
+    person
+}
+
+fn resume_theirs(person: &mut Person) {
+    person.sees("/help");
+    person.types("/resume theirs\r");
+    person.sees("theirs  (1 turn");
+    person.types("\r");
+}
+
+/// A prompt is not sent to the provider of a conversation that the person did not go on with.
+#[test]
+fn a_new_conversation_inherits_nothing_of_one_that_did_not_begin() {
+    let folder = Folder::new();
+    let first = Provider::start(vec![says("From the first.")]);
+    let second = Provider::start(vec![says("From the second.")]);
+    let holder = theirs(&folder, &second);
+    let mut person = Person::start(with_variables(&folder, &first));
+    resume_theirs(&mut person);
+    person.sees_words("goes on in the copy · Esc stays here");
+    person.types(&format!("{ESC}/new\r"));
+    person.sees("another conversation begins");
+    person.types("hello\r");
+    person.answered("From the first.");
+    let request = first.wait_request(1).body;
+    assert_eq!(request["model"], "first-model");
+    assert_eq!(request["messages"][0]["content"], "First system.");
+    assert_eq!(second.requests(), 1);
+    for mut person in [person, holder] {
+        person.types("/quit\r");
+        assert_eq!(person.ends().0, 0);
+    }
+}
+
+/// The models, and what `/new` inherits.
+#[test]
+fn a_conversation_that_goes_on_is_shown_with_what_it_was_begun_with() {
+    let folder = Folder::new();
+    let list = vec![Step::Status(200, Vec::new(), r#"{"data":[{"id":"other-large"}]}"#.to_owned())];
+    let first = Provider::start(Vec::new());
+    let second = Provider::start(vec![says("From the second."), list, says("A new one.")]);
+    let mut holder = theirs(&folder, &second);
+    holder.types("/quit\r");
+    assert_eq!(holder.ends().0, 0);
+    let mut person = Person::start(with_variables(&folder, &first));
+    resume_theirs(&mut person);
+    person.answered("From the second.");
+    person.types("/model\r");
+    person.sees("other-large");
+    assert_eq!(second.wait_request(2).path, "/v1/models");
+    person.types(&format!("{ESC}/new\r"));
+    person.sees("another conversation begins");
+    person.types("hello\r");
+    person.answered("A new one.");
+    assert_eq!(second.wait_request(3).body["model"], "second-model");
+    assert_eq!(first.requests(), 0);
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
 }
 
 #[test]

@@ -31,28 +31,25 @@ pub fn models(args: ModelsArgs) -> u8 {
     })
 }
 
-/// What lists the models of a provider in a chat that began with `session`: of the one that a choice in the chat
-/// names, else of that of the options.
-pub(crate) fn names(
-    session: &SessionArgs,
-) -> impl Fn(&ModelChoice) -> Result<Vec<String>, String> + Send + Sync + use<> {
-    let (provider, calls) = (session.provider.clone(), session.calls.clone());
-    let engines = session.engines.clone();
-    move |choice| {
-        let mut provider = provider.clone();
-        if !choice.profile.is_empty() {
-            let ProviderArgs { registries, tls_roots, .. } = provider;
-            let profile = Some(choice.profile.clone());
-            provider = ProviderArgs { registries, tls_roots, profile, ..ProviderArgs::default() };
-        }
-        let shown = |error: anyhow::Error| format!("{error:#}");
-        profile::choose_default(&mut provider).map_err(shown)?;
-        let (engine, settings) = chosen(&provider, &calls, &engines).map_err(shown)?;
-        let models = listed(&*engine, &settings).map_err(shown)?;
-        let mut models = models.map_err(|error| error.message)?;
-        models.sort_unstable();
-        Ok(models.into_iter().map(|it| it.name).collect())
+/// The models of a provider in a chat whose conversation has the options `session`: of the one that a choice in the
+/// chat names, else of that of the options.
+///
+/// # Errors
+/// Why they are not listed.
+pub(crate) fn names(session: SessionArgs, choice: &ModelChoice) -> Result<Vec<String>, String> {
+    let SessionArgs { mut provider, calls, engines, .. } = session;
+    if !choice.profile.is_empty() {
+        let ProviderArgs { registries, tls_roots, .. } = provider;
+        let profile = Some(choice.profile.clone());
+        provider = ProviderArgs { registries, tls_roots, profile, ..ProviderArgs::default() };
     }
+    let shown = |error: anyhow::Error| format!("{error:#}");
+    profile::choose_default(&mut provider).map_err(shown)?;
+    let (engine, settings) = chosen(&provider, &calls, &engines).map_err(shown)?;
+    let models = listed(&*engine, &settings).map_err(shown)?;
+    let mut models = models.map_err(|error| error.message)?;
+    models.sort_unstable();
+    Ok(models.into_iter().map(|it| it.name).collect())
 }
 
 fn document_of(model: &ListedModel) -> Value {

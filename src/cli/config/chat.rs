@@ -14,7 +14,7 @@ use crate::stdio::Settings;
 use crate::store::{Library, OpenMode};
 use crate::support::shell_words;
 use crate::support::terminal::escape_control;
-use crate::tui::{Forker, GoingOn, Opener, Opening, ProfileNames};
+use crate::tui::{Forker, GoingOn, NextConversation, Opener, Opening, ProfileNames};
 use anyhow::Result;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -88,20 +88,36 @@ pub(super) fn of_person(
     plan.settings(requests)
 }
 
-/// What makes the settings of other conversations in a chat that was started with `session`, and whose
-/// first conversation has `first`.
-pub(crate) fn opener(session: SessionArgs, first: SessionArgs) -> Opener {
-    // The settings of the conversation that was opened last: a new one inherits them.
-    let last = Mutex::new(first);
+/// The options of the conversation that goes on.
+#[derive(Clone, Debug)]
+pub(crate) struct CurrentArgs(Arc<Mutex<SessionArgs>>);
+
+impl CurrentArgs {
+    /// The options of the first conversation.
+    pub(crate) fn new(first: SessionArgs) -> Self {
+        Self(Arc::new(Mutex::new(first)))
+    }
+
+    pub(crate) fn get(&self) -> SessionArgs {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, args: SessionArgs) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = args;
+    }
+}
+
+/// What makes the settings of other conversations in a chat that was started with `session`. A new one inherits those
+/// of the conversation that goes on.
+pub(crate) fn opener(session: SessionArgs, current: CurrentArgs) -> Opener {
     Arc::new(move |opening| {
-        let last = &mut *last.lock().unwrap_or_else(PoisonError::into_inner);
         let base = match opening {
-            Opening::New { .. } => &*last,
-            Opening::Stored { .. } | Opening::Copied { .. } => &session,
+            Opening::New { .. } => current.get(),
+            Opening::Stored { .. } | Opening::Copied { .. } => session.clone(),
         };
-        let (settings, used) = another(base, opening)?;
-        *last = used;
-        Ok(settings)
+        let (host, used) = another(base, opening)?;
+        let current = current.clone();
+        Ok(NextConversation { host, on_begin: Box::new(move || current.set(used)) })
     })
 }
 
@@ -109,8 +125,7 @@ pub(crate) fn opener(session: SessionArgs, first: SessionArgs) -> Opener {
 ///
 /// # Errors
 /// If an option, or the file it names, can't be used any more.
-fn another(session: &SessionArgs, opening: &Opening) -> Result<(HostSettings, SessionArgs)> {
-    let mut session = session.clone();
+fn another(mut session: SessionArgs, opening: &Opening) -> Result<(HostSettings, SessionArgs)> {
     // The debug file stays open.
     session.debug_events_jsonl = None;
     session.history = None;

@@ -4,7 +4,7 @@ use super::inputs::Inputs;
 use super::person::{colours, tone};
 use super::{Prepared, Reason, Terminal, attachments, history, prompt_of, system};
 use crate::cli::commands;
-use crate::cli::config;
+use crate::cli::config::{self, chat::CurrentArgs};
 use crate::cli::log::{self, Flush};
 use crate::cli::prompts::{self, expand};
 use crate::cli::store::DefaultStore;
@@ -220,9 +220,11 @@ impl ReadyChat {
         let (library, resumed) = (config::chat::library(&session), session.store.clone());
         let forker = config::chat::forker(&session);
         let registries = session.provider.registries.clone();
+        let current = CurrentArgs::new(first);
+        let of_provider = current.clone();
         let services = Services {
-            models: Arc::new(commands::model_names(&first)),
-            opener: config::chat::opener(session, first),
+            models: Arc::new(move |choice| commands::model_names(of_provider.get(), choice)),
+            opener: config::chat::opener(session, current),
             library,
             forker,
             profiles: config::chat::profiles(registries),

@@ -1,9 +1,9 @@
 //! Replaces the conversation by another. It is opened beside this one, which stays open if the other
 //! can't be used.
 
-use super::Shell;
 use super::performing::locked_session;
-use crate::host::{Effect, Effects, Host, HostSettings};
+use super::{NextConversation, OnBegin, Shell};
+use crate::host::{Effect, Effects, Host};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
 use crate::store::LOCKED_ADVICE;
@@ -21,7 +21,7 @@ pub(super) enum Candidate {
     /// It is being copied; then it has an id, or a reason why it has none.
     Copied(oneshot::Receiver<Result<String, String>>),
     /// Its settings are looked for, perhaps in a store.
-    Wanted(Opening, oneshot::Receiver<anyhow::Result<HostSettings>>),
+    Wanted(Opening, oneshot::Receiver<anyhow::Result<NextConversation>>),
     Begun(Box<Begun>),
 }
 
@@ -29,6 +29,7 @@ pub(super) enum Candidate {
 pub(super) struct Begun {
     opening: Opening,
     host: Host,
+    on_begin: OnBegin,
     greeting: Vec<Frame>,
     is_stored: bool,
     server_names: Vec<String>,
@@ -39,7 +40,7 @@ pub(super) enum Opened {
     /// It is copied and has this id, or why it is not.
     Copy(Result<String, String>),
     /// Its settings are there, or why they are not.
-    Settings(anyhow::Result<Box<HostSettings>>),
+    Settings(anyhow::Result<Box<NextConversation>>),
     /// Its store, if there is one, is open, and its session locked and loaded.
     Effects(Effects),
 }
@@ -123,17 +124,18 @@ impl Shell<'_> {
         }
     }
 
-    fn settings_found(&mut self, settings: anyhow::Result<Box<HostSettings>>) {
+    fn settings_found(&mut self, settings: anyhow::Result<Box<NextConversation>>) {
         let Some(Candidate::Wanted(opening, _)) = self.candidate.take() else { return };
         match settings {
-            Ok(mut settings) => {
+            Ok(next) => {
+                let NextConversation { host: mut settings, on_begin } = *next;
                 if let Opening::New { .. } = &opening {
                     settings.rules.choice.clone_from(&self.state.chosen);
                 }
                 let is_stored = settings.store.is_some();
                 let server_names = settings.servers.names().map(ToString::to_string).collect();
-                let (host, greeting) = Host::new(*settings);
-                let begun = Begun { opening, host, greeting, is_stored, server_names };
+                let (host, greeting) = Host::new(settings);
+                let begun = Begun { opening, host, on_begin, greeting, is_stored, server_names };
                 self.candidate = Some(Candidate::Begun(Box::new(begun)));
             }
             Err(error) => self.not_opened(format!("{error:#}")),
@@ -159,12 +161,13 @@ impl Shell<'_> {
             }
             return;
         }
-        let Begun { opening, host, greeting, is_stored, server_names } = *candidate;
+        let Begun { opening, host, on_begin, greeting, is_stored, server_names } = *candidate;
         if self.state.has_begun() && self.state.status.is_stored {
             self.before = Some(self.state.status.session.clone());
         }
         self.host.close().await;
         self.host = host;
+        on_begin();
         self.held = None;
         let recorded = self.next_debug_file().await;
         if let Opening::New { system: Some(text) } = &opening {
