@@ -365,6 +365,11 @@ impl Host {
         NonZeroU64::new(self.supervisor.session()?.context_tokens()?)
     }
 
+    /// The system prompt; of a conversation that goes on, once it is loaded: no frame has it.
+    pub(crate) fn system(&self) -> Option<&str> {
+        self.supervisor.session()?.system()
+    }
+
     /// The last message of a run that has finished, where the rules keep it.
     pub(crate) fn last_message(&self) -> Option<String> {
         self.supervisor.session()?.last_message().map(str::to_owned)

@@ -334,6 +334,11 @@ impl Session {
         }
     }
 
+    /// The system prompt, also one that is stored.
+    pub(crate) fn system(&self) -> Option<&str> {
+        self.recorder.projections.transcript.preamble().system.as_deref()
+    }
+
     /// The last message of a run that has finished, where [`Rules::keeps_last_message`] is on.
     pub(crate) fn last_message(&self) -> Option<&str> {
         self.recorder.last_message()

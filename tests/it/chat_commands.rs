@@ -128,7 +128,7 @@ fn a_new_conversation_inherits_nothing_of_one_that_did_not_begin() {
     }
 }
 
-/// The models, and what `/new` inherits.
+/// The models, the system prompt, and what `/new` inherits.
 #[test]
 fn a_conversation_that_goes_on_is_shown_with_what_it_was_begun_with() {
     let folder = Folder::new();
@@ -141,6 +141,8 @@ fn a_conversation_that_goes_on_is_shown_with_what_it_was_begun_with() {
     let mut person = Person::start(with_variables(&folder, &first));
     resume_theirs(&mut person);
     person.answered("From the second.");
+    person.types("/system\r");
+    person.sees("Second system.");
     person.types("/model\r");
     person.sees("other-large");
     assert_eq!(second.wait_request(2).path, "/v1/models");

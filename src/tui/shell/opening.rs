@@ -168,11 +168,10 @@ impl Shell<'_> {
         self.host.close().await;
         self.host = host;
         on_begin();
+        // Before the event, after which a line may ask for it.
+        self.look_at_system();
         self.held = None;
         let recorded = self.next_debug_file().await;
-        if let Opening::New { system: Some(text) } = &opening {
-            self.state.status.system = Some(text.clone());
-        }
         self.state.status.is_stored = is_stored;
         self.state.server_names = server_names;
         let chosen = match &opening {

@@ -30,6 +30,7 @@ impl Shell<'_> {
     pub(super) fn perform(&mut self, effects: Effects) {
         let held = self.held_session(&effects);
         self.state.status.context_size = self.host.context_tokens();
+        self.look_at_system();
         self.together(|shell| {
             for effect in effects.list {
                 match effect {
@@ -69,6 +70,14 @@ impl Shell<'_> {
             && let Some(first) = self.first.take()
         {
             self.ask_first(first);
+        }
+    }
+
+    /// The system prompt is that of the conversation, also of a stored one.
+    pub(super) fn look_at_system(&mut self) {
+        let system = self.host.system();
+        if self.state.status.system.as_deref() != system {
+            self.state.status.system = system.map(str::to_owned);
         }
     }
 
