@@ -3,11 +3,10 @@
 
 pub(crate) mod keys;
 mod reader;
+mod writer;
 
 use super::model::Size;
-use crate::support::files::write_all;
 use reader::Reader;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::getpgrp;
 use rustix::termios::{
     OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
@@ -15,6 +14,7 @@ use rustix::termios::{
 use std::fs::File;
 use std::future::pending;
 use std::io;
+use writer::Writer;
 
 /// The size of a terminal that does not know its own.
 const USUAL: Size = Size { columns: 80, rows: 24 };
@@ -38,6 +38,7 @@ const ALTERNATE_OFF: &str = "\x1b[?1049l";
 pub(crate) struct Terminal {
     input: File,
     output: File,
+    writer: Writer,
     /// As it was before.
     cooked: Termios,
     has_alternate: bool,
@@ -54,8 +55,9 @@ impl Terminal {
     /// If it is none, or can't be waited for.
     pub(crate) fn new(input: File, output: File, has_alternate: bool) -> io::Result<Self> {
         let cooked = tcgetattr(&input)?;
+        let writer = Writer::new(&output)?;
         let (is_entered, reader, corrected) = (false, None, None);
-        Ok(Self { input, output, cooked, has_alternate, is_entered, reader, corrected })
+        Ok(Self { input, output, writer, cooked, has_alternate, is_entered, reader, corrected })
     }
 
     /// Takes the terminal: keys come one by one and are not shown.
@@ -85,27 +87,39 @@ impl Terminal {
             reader.stop();
         }
         let alternate = if self.has_alternate { ALTERNATE_OFF } else { "" };
-        // There is nothing to do about a terminal that is gone.
-        self.write(&format!("{MODES_OFF}{alternate}")).ok();
+        self.writer.finish(&format!("{MODES_OFF}{alternate}"));
         // Pending keys and reports were meant for the chat.
         tcflush(&self.input, QueueSelector::IFlush).ok();
-        tcsetattr(&self.input, OptionalActions::Drain, &self.cooked).ok();
+        // At once: a terminal that takes nothing would be waited for without an end. Modes of output act on what is
+        // written from then on.
+        tcsetattr(&self.input, OptionalActions::Now, &self.cooked).ok();
     }
 
     pub(crate) fn is_entered(&self) -> bool {
         self.is_entered
     }
 
+    /// Writes `text`, of which the terminal takes the rest later if it is slow: see [`Self::is_flushed`].
+    ///
     /// # Errors
     /// If the terminal is gone.
-    pub(crate) fn write(&self, text: &str) -> io::Result<()> {
-        write_all(&self.output, text.as_bytes())
+    pub(crate) fn write(&mut self, text: &str) -> io::Result<()> {
+        self.writer.write(text)
     }
 
-    /// Whether the terminal takes output without making the chat wait.
-    pub(crate) fn has_room(&self) -> bool {
-        let mut files = [PollFd::new(&self.output, PollFlags::OUT)];
-        poll(&mut files, Some(&Timespec::default())).map_or(true, |ready| ready > 0)
+    /// Writes `text` once the terminal was left. What a terminal does not take that is stuck is dropped.
+    pub(crate) fn write_last(&mut self, text: &str) {
+        self.writer.finish(text);
+    }
+
+    /// Whether the terminal has taken all that was written.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.writer.is_flushed()
+    }
+
+    /// Whether the terminal has taken all that was written, and takes more without making the chat wait.
+    pub(crate) fn has_room(&mut self) -> bool {
+        self.writer.has_room()
     }
 
     pub(crate) fn size(&self) -> Size {
@@ -175,13 +189,19 @@ mod tests {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     use std::os::fd::OwnedFd;
 
-    /// The person's side of a terminal, the other side, and the latter as a chat has it.
-    fn terminal() -> (OwnedFd, File, Terminal) {
-        let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    /// The person's side of a terminal, and the other side.
+    pub(super) fn pty() -> (OwnedFd, File) {
+        let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC);
+        let person = person.expect("a terminal");
         grantpt(&person).and_then(|()| unlockpt(&person)).expect("a terminal");
         let name = ptsname(&person, Vec::new()).expect("its name");
-        let line = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("a terminal");
-        let line = File::from(line);
+        let line = open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty());
+        (person, File::from(line.expect("a terminal")))
+    }
+
+    /// The person's side of a terminal, the other side, and the latter as a chat has it.
+    fn terminal() -> (OwnedFd, File, Terminal) {
+        let (person, line) = pty();
         let copy = || line.try_clone().expect("a descriptor");
         let terminal = Terminal::new(copy(), copy(), false).expect("a terminal");
         (person, line, terminal)

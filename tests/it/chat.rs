@@ -7,6 +7,7 @@ use crate::process::{Process, default_signals, eventually};
 use crate::server::{Folder, report};
 use crate::terminal::terminal;
 use crate::vt::Vt;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
 use serde_json::json;
@@ -20,6 +21,9 @@ use std::thread::{self, JoinHandle};
 
 const COLUMNS: u16 = 76;
 const ROWS: u16 = 20;
+
+/// Looks in a row at which a terminal must take nothing to count as full.
+const FULL_LOOKS: u32 = 100;
 
 /// A chat, the person's side.
 pub(crate) struct Person {
@@ -37,7 +41,16 @@ impl Person {
         Self::sized(command, COLUMNS, ROWS)
     }
 
-    pub(crate) fn sized(mut command: Command, columns: u16, rows: u16) -> Self {
+    pub(crate) fn sized(command: Command, columns: u16, rows: u16) -> Self {
+        Self::at_terminal(command, columns, rows, true)
+    }
+
+    /// A chat whose terminal nobody reads, as behind a connection that hangs.
+    pub(crate) fn unread(command: Command) -> Self {
+        Self::at_terminal(command, COLUMNS, ROWS, false)
+    }
+
+    fn at_terminal(mut command: Command, columns: u16, rows: u16, is_read: bool) -> Self {
         let (keys, line) = terminal();
         resize(&keys, columns, rows);
         let modes_before = modes(&line);
@@ -51,13 +64,32 @@ impl Person {
         drop(command);
         let written = Arc::new(Mutex::new(Vec::new()));
         let (mut shown, to) = (keys.try_clone().expect("a terminal"), Arc::clone(&written));
-        let reading = thread::spawn(move || {
+        let read = move || {
             let mut piece = [0; 4096];
             while let Ok(bytes @ 1..) = shown.read(&mut piece) {
                 to.lock().expect("no panic").extend_from_slice(&piece[..bytes]);
             }
+        };
+        let reading = is_read.then(|| thread::spawn(read));
+        Self { child, keys, line, written, reading, modes_before }
+    }
+
+    /// Gives the window another size.
+    pub(crate) fn resizes(&self, columns: u16, rows: u16) {
+        resize(&self.keys, columns, rows);
+        self.process().send(Signal::WINCH);
+    }
+
+    /// Waits until a terminal that nobody reads takes nothing more.
+    #[track_caller]
+    pub(crate) fn fills_terminal(&self) {
+        let mut looks = 0;
+        eventually("the terminal takes nothing more", || {
+            let mut files = [PollFd::new(&self.line, PollFlags::OUT)];
+            let ready = poll(&mut files, Some(&Timespec::default())).expect("a terminal");
+            looks = if ready == 0 { looks + 1 } else { 0 };
+            (looks == FULL_LOOKS).then_some(())
         });
-        Self { child, keys, line, written, reading: Some(reading), modes_before }
     }
 
     pub(crate) fn types(&mut self, keys: &str) {
@@ -145,6 +177,15 @@ impl Person {
         assert_eq!(screen.modes, [""; 0], "modes that are still on");
         assert_eq!(screen.keyboard, 0);
         (status, screen)
+    }
+
+    /// Waits for the end of a chat whose terminal nobody reads; gives the status as a shell has it.
+    #[track_caller]
+    pub(crate) fn ends_unread(mut self) -> i32 {
+        let status =
+            eventually("the chat has ended", || self.child.try_wait().expect("our own child"));
+        assert_eq!(modes(&self.line), self.modes_before, "the modes of the terminal");
+        status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
     }
 
     fn screen_at_the_end(&mut self) -> Vt {
@@ -362,8 +403,7 @@ fn a_resize_shows_everything_once() {
     person.sees("/help");
     person.types("some words that are repeated\r");
     for (columns, rows) in [(60, 18), (50, 20), (66, 10), (COLUMNS, ROWS)] {
-        resize(&person.keys, columns, rows);
-        person.process().send(Signal::WINCH);
+        person.resizes(columns, rows);
     }
     person.sees("that are repeated\n>");
     person.types("/quit\r");

@@ -180,6 +180,22 @@ fn a_signal_keeps_the_draft_and_the_prompts_that_wait() {
     }
 }
 
+/// As behind a connection that hangs: what is drawn must not hold up the end.
+#[test]
+fn a_signal_ends_a_chat_whose_terminal_takes_nothing() {
+    for (signal, expected) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
+        let folder = Folder::new();
+        let answer: String =
+            (0..5_000).map(|n| format!("Paragraph {n} of an answer.\n\n")).collect();
+        fs::write(folder.path("answer"), answer).expect("a file");
+        let options = ["--echo-answer", "answer", "go"];
+        let person = Person::unread(with_default_signals(&chat(&folder, &options)));
+        person.fills_terminal();
+        person.process().send(signal);
+        assert_eq!(person.ends_unread(), expected);
+    }
+}
+
 #[test]
 fn ctrl_c_clears_stops_and_leaves_one_after_the_other() {
     let folder = Folder::new();

@@ -163,8 +163,8 @@ impl Screen {
     }
 
     /// Writes a sequence that is no part of the picture.
-    pub(super) fn send(&self, text: &str) {
-        if let Some(terminal) = self.terminal() {
+    pub(super) fn send(&mut self, text: &str) {
+        if let Some(terminal) = self.terminal_mut() {
             terminal.write(text).ok();
         }
     }
@@ -238,10 +238,11 @@ impl Screen {
         match self {
             Self::Inline { terminal, inline, printer } => {
                 terminal.write(&inline_picture(inline, printer, state, now))?;
-                return Ok(!state.has_finished());
+                Ok(terminal.is_flushed() && !state.has_finished())
             }
             Self::Full { terminal, full, pager } => {
                 terminal.write(&full_picture(full, pager, state))?;
+                Ok(terminal.is_flushed())
             }
             Self::Plain { output, printer, columns, .. } => {
                 let mut text = String::new();
@@ -253,13 +254,13 @@ impl Screen {
                     }
                 }
                 write_all(&*output, text.as_bytes())?;
+                Ok(true)
             }
         }
-        Ok(true)
     }
 
     /// The last lines, once the terminal is as it was.
-    pub(super) fn farewell(&self, lines: &[String]) {
+    pub(super) fn farewell(&mut self, lines: &[String]) {
         let mut text = String::new();
         for line in lines {
             text.push_str(&crate::support::terminal::escape_control(line));
@@ -267,7 +268,7 @@ impl Screen {
         }
         match self {
             Self::Inline { terminal, .. } | Self::Full { terminal, .. } => {
-                terminal.write(&text).ok();
+                terminal.write_last(&text);
             }
             Self::Plain { .. } => crate::support::stderr::message(&text),
         }

@@ -1,0 +1,140 @@
+//! Writes to a terminal without waiting for one that takes nothing, as behind a connection that hangs: signals must
+//! still end the chat.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::termios::ttyname;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// How long one write may wait for a terminal that is slow.
+const WRITE_TIME: Duration = Duration::from_millis(30);
+
+/// A terminal that takes nothing for so long gets nothing more when the chat leaves it.
+const STUCK_TIME: Duration = Duration::from_secs(1);
+
+/// The output of a terminal, with the bytes that it has not taken yet.
+#[derive(Debug)]
+pub(super) struct Writer {
+    file: File,
+    pending: VecDeque<u8>,
+}
+
+impl Writer {
+    /// The terminal of `output` is opened again, because the shell shares the open file of `output`, which must stay
+    /// blocking for it. Where that fails, as for another user's terminal, writes wait for the terminal.
+    ///
+    /// # Errors
+    /// If the system has no descriptors left.
+    pub(super) fn new(output: &File) -> io::Result<Self> {
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let opened = ttyname(output, Vec::new()).and_then(|name| open(name, flags, Mode::empty()));
+        let file = opened.map_or_else(|_| output.try_clone(), |own| Ok(File::from(own)))?;
+        Ok(Self { file, pending: VecDeque::new() })
+    }
+
+    /// Writes `text` after what is pending. What the terminal does not take soon stays pending.
+    ///
+    /// # Errors
+    /// If the terminal is gone.
+    pub(super) fn write(&mut self, text: &str) -> io::Result<()> {
+        self.pending.extend(text.as_bytes());
+        self.flush()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let deadline = Instant::now() + WRITE_TIME;
+        while !self.pending.is_empty() && Instant::now() < deadline {
+            self.write_part(deadline)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the last `text`, after what is pending, as long as the terminal takes bytes. The rest is dropped.
+    pub(super) fn finish(&mut self, text: &str) {
+        self.pending.extend(text.as_bytes());
+        let mut deadline = Instant::now() + STUCK_TIME;
+        while !self.pending.is_empty() && Instant::now() < deadline {
+            match self.write_part(deadline) {
+                Ok(0) => {}
+                Ok(_) => deadline = Instant::now() + STUCK_TIME,
+                // There is nothing to do about a terminal that is gone.
+                Err(_) => break,
+            }
+        }
+        self.pending.clear();
+    }
+
+    /// Whether the terminal has taken all that was written.
+    pub(super) fn is_flushed(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Writes what is pending; whether the terminal takes more then. One that is gone seems to: the next write says so.
+    pub(super) fn has_room(&mut self) -> bool {
+        if !self.waits_for_room(Duration::ZERO) {
+            return false;
+        }
+        self.flush().is_err() || self.is_flushed() && self.waits_for_room(Duration::ZERO)
+    }
+
+    /// Writes as much as the terminal takes at once, when it takes something before `deadline`; returns how many bytes.
+    fn write_part(&mut self, deadline: Instant) -> io::Result<usize> {
+        self.waits_for_room(deadline.saturating_duration_since(Instant::now()));
+        let (part, _) = self.pending.as_slices();
+        match rustix::io::write(&self.file, part) {
+            Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                self.pending.drain(..written);
+                Ok(written)
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits for `time` at most; returns whether the terminal takes bytes.
+    fn waits_for_room(&self, time: Duration) -> bool {
+        let time = Timespec::try_from(time).unwrap_or_default();
+        let mut files = [PollFd::new(&self.file, PollFlags::OUT)];
+        poll(&mut files, Some(&time)).map_or(true, |ready| ready > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::terminal::tests::pty;
+    use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+    use std::thread;
+
+    /// More than a terminal takes that nobody reads.
+    const BYTES: usize = 1024 * 1024;
+
+    #[test]
+    fn a_terminal_that_is_read_late_gets_all_that_was_written() {
+        let (person, line) = pty();
+        let mut writer = Writer::new(&line).expect("a terminal");
+        // As the chat has it.
+        let mut raw = tcgetattr(&line).expect("a terminal");
+        raw.make_raw();
+        tcsetattr(&line, OptionalActions::Now, &raw).expect("a terminal");
+        let text: String = ('a'..='z').cycle().take(BYTES).collect();
+        writer.write(&text).expect("a terminal");
+        assert!(!writer.is_flushed() && !writer.has_room());
+        let reading = thread::spawn(move || {
+            let (mut shown, mut piece) = (Vec::new(), [0; 4096]);
+            // When the last writer has gone, a terminal gives an error in place of an end.
+            while let Ok(bytes @ 1..) = rustix::io::read(&person, &mut piece) {
+                shown.extend_from_slice(&piece[..bytes]);
+            }
+            shown
+        });
+        writer.finish(" the end");
+        drop((writer, line));
+        assert_eq!(reading.join().expect("no panic"), format!("{text} the end").as_bytes());
+    }
+}
