@@ -25,7 +25,7 @@ pub(crate) use markdown::{Colours, Theme, Tone};
 pub(crate) use model::Opening;
 pub(crate) use shell::{
     Beginning, Bell, Chat, FirstPrompt, Forker, GoingOn, HistoryFile, NextConversation, Opener,
-    ProfileNames, Screen, Services, Source, plain_columns, serve,
+    ProfileNames, Screen, Services, Source, serve,
 };
 pub(crate) use terminal::Terminal;
 pub(crate) use view::Look;

@@ -20,7 +20,7 @@ pub(crate) use ending::GoingOn;
 pub(crate) use files::HistoryFile;
 pub(crate) use fork::Forker;
 pub(crate) use input::Source;
-pub(crate) use screen::{Screen, full_picture, inline_picture, plain_columns};
+pub(crate) use screen::{Screen, full_picture, inline_picture};
 
 use super::model::{Action, Event, Opening, Scroll, State, Vi};
 use super::terminal::keys::Typed;

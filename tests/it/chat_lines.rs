@@ -4,6 +4,7 @@ use crate::chat::{Person, chat};
 use crate::frames::Frame;
 use crate::mcp_servers::{assert_gone, config, mark};
 use crate::once::{Ended, Once, duologue};
+use crate::process::eventually;
 use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, KEY};
 use crate::tools::run;
@@ -52,6 +53,31 @@ fn a_full_disk_is_a_failure() {
         assert_eq!(ended.status.code(), Some(74), "{options:?}: {stderr}");
         assert!(stderr.contains("No space left on device"), "{options:?}: {stderr}");
     }
+}
+
+#[test]
+fn plain_lines_follow_the_width_of_the_terminal() {
+    let folder = Folder::new();
+    let mut person = Person::sized(chat(&folder, &["--plain"]), 100, 24);
+    let prompt = format!("{}\r", ["word"; 30].join(" "));
+    // The widest line of an answer, from the end of its first words on.
+    let widest = |person: &Person, start: &str, until: &str| {
+        eventually(&format!("{start} is answered"), || {
+            let shown = person.bytes();
+            let (_, answer) = shown.split_once(start)?;
+            let (answer, _) = answer.split_once(until)?;
+            answer.lines().map(str::len).max()
+        })
+    };
+    person.types(&prompt);
+    let wide = widest(&person, "Turn 1. You said: ", "\n");
+    assert!(wide > 40, "{wide}");
+    person.resizes(40, 24);
+    person.types(&prompt);
+    let narrow = widest(&person, "Turn 2. You said: ", "Before that");
+    assert!(narrow <= 40, "{narrow}");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
 }
 
 #[test]

@@ -16,9 +16,9 @@ use crate::stdio::Settings;
 use crate::support::files::WorkFolder;
 use crate::support::terminal::{has_links, is_dumb};
 use crate::tui::{
-    Beginning, Bell, Chat, Colours, FirstPrompt, HistoryFile, Look, Screen, Services, Source, Theme,
+    Beginning, Bell, Chat, Colours, FirstPrompt, HistoryFile, Look, Screen, Services, Source,
+    Terminal as Tty, Theme,
 };
-use crate::tui::{Terminal as Tty, plain_columns};
 use anyhow::{Context, Result, ensure};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, IsTerminal};
@@ -212,8 +212,7 @@ impl ReadyChat {
                 (Source::keys(), screen)
             }
             Place::Lines { input, output, is_shown, echoes } => {
-                let columns = plain_columns(&output, is_shown);
-                (Source::lines(input)?, Screen::plain(output, look, columns, echoes))
+                (Source::lines(input)?, Screen::plain(output, look, is_shown, echoes))
             }
         };
         let history = if screen.is_plain() { HistoryFile::none() } else { HistoryFile::of_user() };

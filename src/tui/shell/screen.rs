@@ -18,7 +18,7 @@ const ROOM_TIME: Duration = Duration::from_millis(33);
 pub(crate) enum Screen {
     Inline { terminal: Terminal, inline: Box<Inline>, printer: Printer },
     Full { terminal: Terminal, full: FullScreen, pager: Box<Pager> },
-    Plain { output: File, printer: Printer, columns: usize, echoes: bool },
+    Plain { output: File, printer: Printer, is_shown: bool, echoes: bool },
 }
 
 impl Screen {
@@ -34,9 +34,9 @@ impl Screen {
         Self::Full { terminal, full: FullScreen::default(), pager }
     }
 
-    /// As lines of at most so many columns. `echoes`: the terminal shows typed text itself.
-    pub(crate) fn plain(output: File, look: Look, columns: usize, echoes: bool) -> Self {
-        Self::Plain { output, printer: Printer::new(look, true), columns, echoes }
+    /// As lines. `is_shown`: on a terminal, which has a width. `echoes`: it shows typed text itself.
+    pub(crate) fn plain(output: File, look: Look, is_shown: bool, echoes: bool) -> Self {
+        Self::Plain { output, printer: Printer::new(look, true), is_shown, echoes }
     }
 
     pub(crate) fn is_plain(&self) -> bool {
@@ -123,7 +123,9 @@ impl Screen {
     pub(super) fn size(&self) -> Size {
         match self {
             Self::Inline { terminal, .. } | Self::Full { terminal, .. } => terminal.size(),
-            Self::Plain { columns, .. } => Size { columns: *columns, rows: usize::MAX },
+            Self::Plain { output, is_shown, .. } => {
+                Size { columns: plain_columns(output, *is_shown), rows: usize::MAX }
+            }
         }
     }
 
@@ -244,10 +246,10 @@ impl Screen {
                 terminal.write(&full_picture(full, pager, state))?;
                 Ok(terminal.is_flushed())
             }
-            Self::Plain { output, printer, columns, .. } => {
+            Self::Plain { output, printer, .. } => {
                 let mut text = String::new();
                 for piece in state.take_finished() {
-                    for line in printer.lines(&piece, *columns, state.unfolded.all) {
+                    for line in printer.lines(&piece, state.size.columns, state.unfolded.all) {
                         let chars = line.spans.iter().flat_map(|span| span.content.chars());
                         text.extend(chars.filter(|char| is_sent(*char)));
                         text.push('\n');
@@ -354,7 +356,7 @@ fn printed(
 }
 
 /// Columns of plain lines on a terminal, or elsewhere.
-pub(crate) fn plain_columns(output: &File, is_terminal: bool) -> usize {
+fn plain_columns(output: &File, is_terminal: bool) -> usize {
     const ELSEWHERE: usize = 80;
     if is_terminal { terminal::size(output).columns } else { ELSEWHERE }
 }
