@@ -295,6 +295,7 @@ impl State {
         if actions.is_empty() {
             actions = self.next_lines();
         }
+        actions.extend(self.remember_put_aside());
         actions.extend(self.look_for_files());
         actions.extend(self.list_files());
         actions.extend(self.notify());

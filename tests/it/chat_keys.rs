@@ -167,6 +167,28 @@ fn keys_for_the_persons_editor_reach_it() {
     assert_eq!(person.ends().0, 0);
 }
 
+/// The next chat has the draft that another prompt took the place of.
+#[test]
+fn a_draft_that_was_put_aside_is_remembered() {
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &[]));
+    person.sees("/help");
+    person.types("old\r");
+    person.answered("Turn 1. You said: old");
+    person.types("precious draft\u{1b}[A, changed\r");
+    person.answered("Turn 2. You said: old, changed");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+    let stored = fs::read_to_string(folder.path(".local/state/duologue/prompts.jsonl"));
+    assert_eq!(stored.expect("the prompts"), "\"old\"\n\"precious draft\"\n\"old, changed\"\n");
+    let mut person = Person::start(chat(&folder, &[]));
+    person.sees("/help");
+    person.types("\u{1b}[A\u{1b}[A");
+    person.sees("> precious draft");
+    person.types("\u{3}/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
 /// The editor may be used for as long as it takes: the answer goes on meanwhile.
 #[test]
 fn an_answer_goes_on_while_the_persons_editor_runs() {

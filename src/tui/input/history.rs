@@ -10,13 +10,15 @@ pub(crate) struct History {
     entries: Vec<String>,
     /// The entry that is shown, and what was written before the person looked.
     shown: Option<(usize, String)>,
+    /// What was put aside, and is to be stored for later chats.
+    unstored: Vec<String>,
 }
 
 impl History {
     /// These prompts, the oldest first.
     pub(crate) fn new(mut entries: Vec<String>) -> Self {
         entries.drain(..entries.len().saturating_sub(ENTRIES_MAX));
-        Self { entries, shown: None }
+        Self { entries, ..Self::default() }
     }
 
     /// Adds a prompt; true if it is to be stored.
@@ -30,6 +32,19 @@ impl History {
             self.entries.remove(0);
         }
         true
+    }
+
+    /// Adds a text that another one takes the place of, and that nobody has sent; it is to be stored.
+    pub(crate) fn put_aside(&mut self, text: &str) {
+        self.leave();
+        if !text.trim().is_empty() && self.add(text) {
+            self.unstored.push(text.to_owned());
+        }
+    }
+
+    /// The texts that were put aside since the last call, the oldest first.
+    pub(crate) fn take_unstored(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.unstored)
     }
 
     /// All prompts, the newest first.
@@ -76,10 +91,8 @@ impl History {
     /// The person has changed the text: it is a draft of its own now. What was written before can be
     /// had back as the newest prompt.
     pub(crate) fn leave(&mut self) {
-        if let Some((_, draft)) = self.shown.take()
-            && !draft.trim().is_empty()
-        {
-            self.add(&draft);
+        if let Some((_, draft)) = self.shown.take() {
+            self.put_aside(&draft);
         }
     }
 }

@@ -203,9 +203,7 @@ impl State {
         let Some(draft) = self.asking.draft.take() else { return String::new() };
         let reason = std::mem::replace(&mut self.editor, draft).take().trim().to_owned();
         self.candidates = None;
-        if !reason.is_empty() {
-            self.history.add(&reason);
-        }
+        self.history.put_aside(&reason);
         reason
     }
 

@@ -208,8 +208,7 @@ impl State {
             return false;
         }
         let written = self.editor.take();
-        self.history.leave();
-        self.history.add(&written);
+        self.history.put_aside(&written);
         self.hint("the prompt stays as it was");
         true
     }
@@ -407,6 +406,10 @@ pub(super) mod tests {
         assert_eq!(scene.state.editor.text(), "hello");
         scene.key(Key::Esc);
         assert!(scene.state.editor.is_empty() && scene.state.edits.is_none());
+        enter(&mut scene, "/edit");
+        scene.write(", all");
+        scene.key(Key::Esc);
+        assert_eq!(scene.actions.last(), Some(&Action::Remember("hello, all".to_owned())));
         enter(&mut scene, "/edit");
         enter(&mut scene, " you");
         assert_eq!(edits(&scene), [replacement("a-user", "hello you")]);

@@ -89,22 +89,38 @@ impl State {
     /// Adds a text to the earlier prompts, of this chat and of later ones.
     pub(super) fn remember(&mut self, text: &str) -> Vec<Action> {
         self.history.add(text);
-        let is_last = self.remembered.as_deref() == Some(text);
-        if is_last || text.trim().is_empty() {
-            return Vec::new();
+        // A draft that was put aside by this comes first.
+        let mut actions = self.remember_put_aside();
+        if !text.trim().is_empty() {
+            actions.extend(self.stored(text.to_owned()));
         }
-        self.remembered = Some(text.to_owned());
-        vec![Action::Remember(text.to_owned())]
+        actions
+    }
+
+    /// Stores the texts that were put aside.
+    pub(super) fn remember_put_aside(&mut self) -> Vec<Action> {
+        let texts = self.history.take_unstored().into_iter();
+        texts.filter_map(|text| self.stored(text)).collect()
+    }
+
+    /// Has a text stored, unless it was stored last.
+    fn stored(&mut self, text: String) -> Option<Action> {
+        let is_last = self.remembered.as_ref() == Some(&text);
+        (!is_last).then(|| {
+            self.remembered = Some(text.clone());
+            Action::Remember(text)
+        })
     }
 
     /// What was written and not sent: the person has left or has to. Prompts that wait were stored
     /// when they were entered.
     pub(crate) fn take_unsent(&mut self) -> Vec<String> {
         self.is_ending = true;
-        let reason = self.take_draft_back();
+        self.take_draft_back();
+        let reason = self.history.take_unstored();
         let draft = self.history.take_draft();
         let written = self.editor.take();
-        let texts = [reason].into_iter().chain(draft).chain([written]);
+        let texts = reason.into_iter().chain(draft).chain([written]);
         let texts: Vec<_> = texts.filter(|text| !text.trim().is_empty()).collect();
         let last = self.remembered.take();
         texts.into_iter().filter(|text| last.as_ref() != Some(text)).collect()
@@ -189,6 +205,51 @@ mod tests {
             "the other one was stored when it was cleared"
         );
         assert_eq!(scene.state.take_unsent(), [""; 0], "only once");
+    }
+
+    #[test]
+    fn what_another_text_takes_the_place_of_is_stored_at_once() {
+        let stored = |scene: &Scene| {
+            let texts = scene.actions.iter().filter_map(|action| {
+                let Action::Remember(text) = action else { return None };
+                Some(text.clone())
+            });
+            texts.collect::<Vec<_>>()
+        };
+        let mut scene = Scene::new();
+        scene.ask("r1", "old");
+        scene.done("r1", "ok");
+        scene.write("precious");
+        scene.key(Key::Up);
+        assert_eq!(stored(&scene), ["old"], "the down key brings it back");
+        scene.write("!");
+        assert_eq!(stored(&scene), ["old", "precious"]);
+        scene.press(Press::ctrl('r'));
+        scene.write("prec");
+        scene.key(Key::Enter);
+        assert_eq!(scene.state.editor.text(), "precious");
+        assert_eq!(stored(&scene), ["old", "precious", "old!"]);
+        scene.begins("r2", "time?");
+        scene.asks_approval("r2", "c1");
+        scene.press(Press::ctrl('g'));
+        scene.write("rnot now");
+        scene.key(Key::Enter);
+        assert_eq!(stored(&scene)[3..], ["not now"]);
+        assert_eq!(scene.state.take_unsent(), ["precious"], "each once");
+    }
+
+    #[test]
+    fn a_draft_precedes_the_prompt_that_is_sent_in_its_place() {
+        let mut scene = Scene::new();
+        scene.ask("r1", "old");
+        scene.done("r1", "ok");
+        scene.actions.clear();
+        scene.write("precious");
+        scene.key(Key::Up);
+        scene.key(Key::Enter);
+        let remembered = scene.actions.iter().filter(|it| matches!(it, Action::Remember(_)));
+        let expected = ["precious", "old"].map(|text| Action::Remember(text.to_owned()));
+        assert_eq!(remembered.cloned().collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -244,10 +244,7 @@ impl State {
     pub(super) fn write_anew(&mut self, text: String) {
         self.keep_folds();
         let written = self.editor.take();
-        self.history.leave();
-        if !written.trim().is_empty() {
-            self.history.add(&written);
-        }
+        self.history.put_aside(&written);
         self.write_again(text);
         self.editor.go(Move::End);
     }
