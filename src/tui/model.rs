@@ -32,7 +32,7 @@ mod vi;
 
 pub(crate) use approvals::{Approval, Asking};
 pub(crate) use attaching::{Draft, Large, UNASKED_BYTES_MAX};
-pub(crate) use events::{Action, Event, Opening, Scroll};
+pub(crate) use events::{Action, EditorFailure, Event, Opening, Scroll};
 pub(crate) use frames::retrying;
 pub(crate) use lines::Lines;
 pub(crate) use log::Log;
@@ -335,7 +335,10 @@ impl State {
                 self.history.leave();
                 self.editor.set(text);
             }
-            Event::Edited(Err(why)) => self.note(Note::Error, why),
+            Event::Edited(Err(EditorFailure { why, saved })) => {
+                saved.iter().for_each(|text| self.history.put_aside(text));
+                self.note(Note::Error, why);
+            }
             Event::CommandEnded(ended) => return self.command_ended(ended),
             Event::Forked(copy) => return self.forked(copy),
             Event::SessionHeld { session, is_only } => self.session_is_held(session, is_only),

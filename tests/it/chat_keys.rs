@@ -14,6 +14,7 @@ use serde_json::json;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 /// Bracketed paste is always on; the mouse never is.
 #[test]
@@ -164,6 +165,55 @@ fn keys_for_the_persons_editor_reach_it() {
     person.types("\r");
     person.answered("You said: typed one");
     person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+/// A chat whose editor is this script; its files are in the folder `temporary`.
+fn with_editor(folder: &Folder, script: &str) -> Command {
+    fs::write(folder.path("edit"), format!("#!/bin/sh\n{script}\n")).expect("a file");
+    fs::set_permissions(folder.path("edit"), fs::Permissions::from_mode(0o700)).expect("a mode");
+    fs::create_dir(folder.path("temporary")).expect("a folder");
+    let mut command = chat(folder, &[]);
+    command.env("EDITOR", "./edit").env("TMPDIR", folder.path("temporary"));
+    command
+}
+
+fn left_by_editor(folder: &Folder) -> Vec<Vec<u8>> {
+    let files = fs::read_dir(folder.path("temporary")).expect("a folder");
+    files.map(|file| fs::read(file.expect("a file").path()).expect("its bytes")).collect()
+}
+
+#[test]
+fn what_an_editor_has_saved_in_another_encoding_stays_in_its_file() {
+    for (end, why) in
+        [("", "it is not UTF-8; it is in /"), ("; exit 1", "saved in the editor is in /")]
+    {
+        let folder = Folder::new();
+        let script = format!("printf 'caf\\351' > \"$1\"{end}");
+        let mut person = Person::start(with_editor(&folder, &script));
+        person.sees("/help");
+        person.types("a draft\u{18}\u{5}");
+        person.sees_words(why);
+        person.sees("> a draft");
+        assert_eq!(left_by_editor(&folder), [b"caf\xe9"], "{end}");
+        person.types("\u{3}/quit\r");
+        assert_eq!(person.ends().0, 0);
+    }
+}
+
+#[test]
+fn what_was_saved_in_an_editor_that_fails_can_be_had_back() {
+    let folder = Folder::new();
+    let script = "printf 'saved there\\n' > \"$1\"; exit 1";
+    let mut person = Person::start(with_editor(&folder, script));
+    person.sees("/help");
+    person.types("a draft\u{18}\u{5}");
+    person.sees_words("the up key brings back what was saved in the editor");
+    person.sees("> a draft");
+    assert!(left_by_editor(&folder).is_empty());
+    person.types("\u{1b}[A");
+    person.sees("> saved there");
+    person.types("\u{3}/quit\r");
     assert_eq!(person.ends().0, 0);
 }
 

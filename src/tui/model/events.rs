@@ -75,7 +75,7 @@ pub(crate) enum Event {
         files: Vec<PastedFile>,
     },
     /// The text as the editor of the person has left it.
-    Edited(Result<String, String>),
+    Edited(Result<String, EditorFailure>),
     /// The shell command of the person has ended, or could not be started.
     CommandEnded(Result<CommandOutput, String>),
     /// The conversation was copied, and the copy has this id.
@@ -93,6 +93,14 @@ pub(crate) enum Event {
     ProviderChanged(String),
     /// A paste has begun and not ended, and has so many bytes so far. `None`: it has ended.
     Pasting(Option<usize>),
+}
+
+/// Why the prompt is not what the editor of the person has left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EditorFailure {
+    pub(crate) why: String,
+    /// What was saved in the editor all the same, if it is not what the editor was given.
+    pub(crate) saved: Option<String>,
 }
 
 /// An action for the shell.

@@ -16,7 +16,7 @@ use crate::task::server::FilledPrompt;
 use crate::tui::commands::Wrong;
 use crate::tui::input::{Candidates, mentions, unquoted};
 use crate::tui::model::{
-    Action, Choice, CommandOutput, Event, Note, Outgoing, PromptSource, Switch,
+    Action, Choice, CommandOutput, EditorFailure, Event, Note, Outgoing, PromptSource, Switch,
 };
 use crate::tui::text::clean;
 use data_encoding::BASE64;
@@ -297,7 +297,7 @@ impl Shell<'_> {
         }
     }
 
-    pub(super) fn child_has_left(&mut self, text: Result<String, String>) {
+    pub(super) fn child_has_left(&mut self, text: Result<String, EditorFailure>) {
         self.continued();
         self.update(Event::Edited(text));
     }

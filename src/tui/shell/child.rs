@@ -1,7 +1,9 @@
 //! The person's own editor, which has the terminal while it runs.
 
 use crate::support::files::read_limited;
+use crate::support::terminal::escape_control;
 use crate::tool::guard;
+use crate::tui::model::EditorFailure;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -73,18 +75,51 @@ impl Child {
         }
     }
 
-    /// The text, once the editor has ended with this status.
-    fn text(self, status: io::Result<ExitStatus>) -> Result<String, String> {
-        let read = read_limited(&self.path, TEXT_BYTES_MAX);
-        fs::remove_file(&self.path).ok();
-        match (status, read) {
-            (Ok(status), _) if !status.success() => {
-                Err(format!("the editor has failed ({status}); the prompt is as it was"))
+    /// The text, once the editor has ended with this status. The file stays if nobody has its text.
+    fn text(self, status: io::Result<ExitStatus>) -> Result<String, EditorFailure> {
+        let failure = match status {
+            Ok(status) if status.success() => None,
+            Ok(status) => {
+                Some(format!("the editor has failed ({status}); the prompt is as it was"))
             }
-            (Ok(_), Ok((text, _))) => Ok(text.trim_end_matches('\n').to_owned()),
-            (Ok(_), Err(error)) => Err(format!("what the editor wrote can't be read: {error}")),
-            (Err(error), _) => Err(format!("the editor can't be waited for: {error}")),
-        }
+            Err(error) => Some(format!("the editor can't be waited for: {error}")),
+        };
+        let path = escape_control(&self.path.display().to_string());
+        let (why, saved) = match (failure, self.saved()) {
+            (None, Ok(text)) => {
+                fs::remove_file(&self.path).ok();
+                return Ok(text);
+            }
+            (None, Err(error)) if error.kind() == io::ErrorKind::NotFound => {
+                (format!("what the editor wrote can't be read: {error}"), None)
+            }
+            (None, Err(error)) => {
+                (format!("what the editor wrote can't be read: {error}; it is in {path}"), None)
+            }
+            (Some(why), Ok(text)) if self.is_new(&text) => {
+                fs::remove_file(&self.path).ok();
+                (format!("{why}; the up key brings back what was saved in the editor"), Some(text))
+            }
+            (Some(why), Err(error)) if error.kind() != io::ErrorKind::NotFound => {
+                (format!("{why}; what was saved in the editor is in {path}"), None)
+            }
+            (Some(why), Ok(_) | Err(_)) => {
+                fs::remove_file(&self.path).ok();
+                (why, None)
+            }
+        };
+        Err(EditorFailure { why, saved })
+    }
+
+    /// The text in the file.
+    fn saved(&self) -> io::Result<String> {
+        let (text, _) = read_limited(&self.path, TEXT_BYTES_MAX)?;
+        Ok(text.trim_end_matches('\n').to_owned())
+    }
+
+    /// Whether the person has written `text` in the editor.
+    fn is_new(&self, text: &str) -> bool {
+        text != self.given.trim_end_matches('\n') && !text.trim().is_empty()
     }
 
     /// The chat ends while the editor runs: the editor gets SIGHUP, as if its terminal were closed.
@@ -97,12 +132,9 @@ impl Child {
             }
         }
         timeout(HANG_UP_TIME, self.process.wait()).await.ok();
-        let saved = match read_limited(&self.path, TEXT_BYTES_MAX) {
-            Ok((text, _)) => {
-                let text = text.trim_end_matches('\n');
-                let is_new = text != self.given.trim_end_matches('\n') && !text.trim().is_empty();
-                if is_new { Saved::Text(text.to_owned()) } else { Saved::Nothing }
-            }
+        let saved = match self.saved() {
+            Ok(text) if self.is_new(&text) => Saved::Text(text),
+            Ok(_) => Saved::Nothing,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Saved::Nothing,
             Err(_) => Saved::Unreadable,
         };
@@ -118,7 +150,7 @@ impl Left {
 }
 
 /// Waits until the editor, if there is one, has ended; returns the text.
-pub(super) async fn left(child: &mut Option<Child>) -> Result<String, String> {
+pub(super) async fn left(child: &mut Option<Child>) -> Result<String, EditorFailure> {
     let Some(running) = child else { return pending().await };
     let status = running.process.wait().await;
     match child.take() {
