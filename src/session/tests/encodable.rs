@@ -48,7 +48,7 @@ impl Tape<'_> {
         for field in of.fields {
             let is_set = match field.oneof {
                 Some(_) => member == Some(field.number),
-                None => self.next() % 4 > 0,
+                None => !self.next().is_multiple_of(4),
             };
             if is_set {
                 self.field(field.number, field.kind, &mut bytes);
