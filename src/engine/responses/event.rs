@@ -19,28 +19,28 @@ pub(super) enum Event {
     /// An item of the answer begins.
     #[serde(rename = "response.output_item.added")]
     ItemAdded {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "or_default")]
         output_index: u64,
         item: Item,
     },
     /// An item is whole.
     #[serde(rename = "response.output_item.done")]
     ItemDone {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "or_default")]
         output_index: u64,
         item: Item,
     },
     /// The next piece of a text. A refusal is an answer like any other.
     #[serde(rename = "response.output_text.delta", alias = "response.refusal.delta")]
     TextDelta {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "or_default")]
         output_index: u64,
         delta: String,
     },
     /// The next piece of a summary of the reasoning, which has several parts.
     #[serde(rename = "response.reasoning_summary_text.delta")]
     SummaryDelta {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "or_default")]
         output_index: u64,
         #[serde(default)]
         summary_index: u64,
@@ -49,7 +49,7 @@ pub(super) enum Event {
     /// The next piece of the reasoning itself, as open models show it.
     #[serde(rename = "response.reasoning_text.delta")]
     ReasoningDelta {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "or_default")]
         output_index: u64,
         #[serde(default)]
         content_index: u64,
@@ -58,22 +58,24 @@ pub(super) enum Event {
     /// The next piece of a call's arguments.
     #[serde(rename = "response.function_call_arguments.delta")]
     ArgumentsDelta {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "or_default")]
         output_index: u64,
         delta: String,
     },
     /// The text of a part that is whole. It repeats its pieces, if there were any.
     #[serde(rename = "response.output_text.done", alias = "response.refusal.done")]
     TextDone {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "or_default")]
         output_index: u64,
-        #[serde(default, alias = "refusal")]
+        #[serde(default)]
         text: Value,
+        #[serde(default)]
+        refusal: Value,
     },
     /// The arguments of a call that is whole. They repeat their pieces, if there were any.
     #[serde(rename = "response.function_call_arguments.done")]
     ArgumentsDone {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "or_default")]
         output_index: u64,
         #[serde(default)]
         arguments: Value,
@@ -119,7 +121,7 @@ pub(super) struct Response {
     /// Why it is incomplete.
     #[serde(default)]
     pub(super) incomplete_details: Value,
-    #[serde(default, deserialize_with = "or_none")]
+    #[serde(default, deserialize_with = "or_default")]
     pub(super) output: Vec<Item>,
     #[serde(default)]
     pub(super) usage: Value,
@@ -130,7 +132,7 @@ pub(super) struct Response {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Item {
     Message {
-        #[serde(default, deserialize_with = "or_none")]
+        #[serde(default, deserialize_with = "or_default")]
         content: Vec<Part>,
         /// Distinguishes comments between calls from the answer itself; has to be sent back.
         phase: Option<String>,
@@ -212,8 +214,9 @@ pub(super) fn decode_whole(json: &[u8]) -> Result<Event, serde_json::Error> {
     }
 }
 
-fn or_none<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+/// Reads null as what a missing field is.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
-) -> Result<Vec<T>, D::Error> {
+) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

@@ -99,11 +99,17 @@ impl Items {
     pub(super) fn finish_text(
         &mut self,
         index: u64,
-        text: &Value,
+        text: &str,
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), AnswerError> {
-        let Some(text) = text.as_str().filter(|text| !text.is_empty()) else { return Ok(()) };
+        if text.is_empty() {
+            return Ok(());
+        }
         if !self.begun.contains(&index) {
+            // Some servers number the pieces and the whole in two ways.
+            if self.has_text {
+                return Ok(());
+            }
             self.insert(index, OpenItem::message(None))?;
         }
         if let Some(OpenItem::Message { bytes, has_pieces: false, .. }) = self.open.get_mut(&index)

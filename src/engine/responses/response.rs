@@ -135,8 +135,9 @@ impl<'a> ResponsesReader<'a> {
             Event::ArgumentsDelta { output_index, delta } => {
                 self.items.push_arguments(output_index, delta, events)
             }
-            Event::TextDone { output_index, text } => {
-                self.items.finish_text(output_index, &text, events)
+            Event::TextDone { output_index, text, refusal } => {
+                let text = text.as_str().or(refusal.as_str()).unwrap_or_default();
+                self.items.finish_text(output_index, text, events)
             }
             Event::ArgumentsDone { output_index, arguments } => {
                 self.items.finish_arguments(output_index, arguments);

@@ -268,6 +268,26 @@ fn what_comes_only_as_a_whole_part_is_read() {
     check(&(start() + &part_done(0, "text", json!("ab")) + &ending(&[])), said);
     let pieces = begun + &delta("output_text", 0, "ab") + &part_done(0, "text", json!("ab"));
     check(&(pieces + &part_done(0, "text", Value::Null) + &ending(&[])), said);
+    // Pieces and whole parts that are numbered in two ways, or not at all.
+    let piece = json!({ "type": "response.output_text.delta", "delta": "ab" });
+    let whole = json!({ "type": "response.output_text.done", "text": "ab" });
+    let with = |event: &Value, name: &str, value: Value| {
+        let mut event = event.clone();
+        event[name] = value;
+        event
+    };
+    for (piece, whole) in [
+        (piece.clone(), with(&whole, "output_index", json!(1))),
+        (with(&piece, "output_index", json!(1)), whole.clone()),
+        (piece.clone(), with(&whole, "output_index", Value::Null)),
+        (piece.clone(), with(&whole, "refusal", Value::Null)),
+    ] {
+        check(&(start() + &event(piece) + &event(whole) + &ending(&[])), said);
+    }
+    let call = start() + &added(0, call_item("a", ""));
+    let unnumbered = json!({ "type": "response.function_call_arguments.done",
+        "output_index": null, "arguments": "{\"q\":1}" });
+    check(&(call + &event(unnumbered) + &ending(&[])), expected);
 }
 
 #[test]
