@@ -15,8 +15,9 @@ pub(crate) use well_formed::well_formed;
 
 use crate::support::shorten::first_bytes;
 use error_text::plain;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 use serde::ser::Serialize;
+use serde_json::{Map, Value};
 
 /// Deepest nesting of arrays and objects: the limit of `serde_json`'s own
 /// recursion. Nothing in the protocol comes near it.
@@ -77,14 +78,13 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
 /// `None` if it is another value.
 pub(crate) fn object_in_string(json: &str) -> Option<String> {
     let text = serde_json::from_str::<String>(json).ok()?;
-    let is_object =
-        text.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(&text).is_ok();
+    // Whole, as what is skipped may hold what no reader takes: half a surrogate pair, or too many levels.
+    let is_object = serde_json::from_str::<Map<String, Value>>(&text).is_ok();
     is_object.then_some(text)
 }
 
 /// The nesting of arrays and objects of a value, which its reader limits.
-pub(crate) fn depth(value: &serde_json::Value) -> usize {
-    use serde_json::Value;
+pub(crate) fn depth(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),

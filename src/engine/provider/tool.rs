@@ -168,5 +168,11 @@ mod tests {
         check("[1]", r#"{"unreadable_arguments":"[1]"}"#);
         check(r#""{\"a\": 1}""#, r#"{"a": 1}"#);
         check(r#""[1]""#, r#"{"unreadable_arguments":"\"[1]\""}"#);
+        // What a provider could not read either.
+        let deep = format!(r#"{{"q":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+        for object in [r#"{"q":"\ud83d"}"#, &deep] {
+            let within = json!(object).to_string();
+            check(&within, &json!({ "unreadable_arguments": within }).to_string());
+        }
     }
 }
