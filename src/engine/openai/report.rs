@@ -80,11 +80,16 @@ fn is_error_object(value: &Value) -> bool {
     let has_one_field = value.as_object().is_some_and(|fields| fields.len() == 1);
     let is_said = |name: &&str| value[*name].as_str().is_some_and(|words| !words.is_empty());
     let is_status = |name: &&str| value[*name].as_u64().is_some_and(|status| status >= 400);
+    let is_zero = |name: &&str| value[*name] == 0 || value[*name] == "0";
+    let is_said_to_be_good = CODE_FIELDS.iter().any(is_zero);
     value["object"] == "error"
         || has("message") && (has("code") || STATUS_FIELDS.iter().any(is_status))
         || has("detail") && has_one_field
-        || ERROR_FIELDS.iter().any(is_said)
+        || ERROR_FIELDS.iter().any(is_said) && !is_said_to_be_good
 }
+
+/// Fields with the code of an error report, which is 0 where there is no error.
+const CODE_FIELDS: [&str; 2] = ["error_code", "code"];
 
 /// Fields that only an error report has.
 const ERROR_FIELDS: [&str; 3] = ["error_message", "error_msg", "error_type"];
@@ -112,6 +117,8 @@ mod tests {
         assert!(is_error(json!({ "message": "x", "status_code": 400 })));
         assert!(!is_error(json!({ "message": "x", "status": 200 })));
         assert!(!is_error(json!({ "error_message": "", "error_type": null })));
+        assert!(!is_error(json!({ "choices": [], "error_code": 0, "error_msg": "success" })));
+        assert!(!is_error(json!({ "code": "0", "error_msg": "success" })));
         assert!(!is_error(json!({ "detail": "x", "id": 1 })));
         assert!(!is_error(json!({ "detail": null })));
         assert!(!is_error(json!({ "message": "x" })));
