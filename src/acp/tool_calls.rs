@@ -2,6 +2,7 @@
 //! Pure.
 
 use super::schema::{Location, ToolCall, ToolContent, ToolKind, ToolStatus};
+use crate::protocol::json::object_in_string;
 use crate::protocol::proto::session::{CompactionCause, CompactionProposed};
 use crate::support::shorten::first_chars;
 use crate::support::terminal::escape_control;
@@ -145,6 +146,8 @@ pub(super) fn result(text: &str) -> Vec<ToolContent> {
 }
 
 fn arguments(input: &str) -> Value {
+    let object = object_in_string(input);
+    let input = object.as_deref().unwrap_or(input);
     if input.trim().is_empty() {
         return Value::Object(Map::new());
     }
@@ -317,6 +320,12 @@ mod tests {
         };
         assert!(text.starts_with("run of the MCP server shell\n\n````json\n{"), "{text}");
         assert!(text.contains("rm -r x\\necho ```") && text.ends_with("\n````"), "{text}");
+        // An object within a string is what the tool gets.
+        let within = Value::from(r#"{"path":"a.rs"}"#).to_string();
+        let call = asked("c", "read", "", &within, Path::new("/home/ann"));
+        assert_eq!(call.title.as_deref(), Some("read: a.rs"));
+        assert_eq!(call.locations.first().map(|it| it.path.as_str()), Some("/home/ann/a.rs"));
+        assert_eq!(call.raw_input, Some(serde_json::json!({ "path": "a.rs" })));
         // What is no JSON is shown as it is.
         let call = asked("c", "run", "", "{broken", Path::new("/"));
         assert_eq!(call.raw_input, Some(Value::String("{broken".to_owned())));
