@@ -76,7 +76,16 @@ impl Tape<'_> {
             }
             fields::Kind::Struct => delimited(number, &self.object().encode_to_vec(), bytes),
             fields::Kind::Value => delimited(number, &self.value().encode_to_vec(), bytes),
-            fields::Kind::Map(_) | fields::Kind::Any => panic!("requests have none"),
+            // The metadata of attachments.
+            fields::Kind::Map(of) => {
+                for _ in 0..self.next() % 3 {
+                    let mut entry = Vec::new();
+                    delimited(1, self.pick(&TEXTS).as_bytes(), &mut entry);
+                    self.field(2, *of, &mut entry);
+                    delimited(number, &entry, bytes);
+                }
+            }
+            fields::Kind::Any => panic!("requests have none"),
         }
     }
 
