@@ -261,10 +261,6 @@ fn note_oddities(response: &ResponseState<'_>, is_good: bool) {
     if let (true, Some(why)) = (is_good, response.explanation()) {
         let why = words_of_provider(why);
         let what = if response.has_text() { "withheld the rest of its" } else { "refused to" };
-        tracing::warn!(
-            why,
-            "the provider {what} answer; if it does so with the next prompt, too, drop this turn: with /undo in a \
-             chat, with the edit dropLastTurn in a session"
-        );
+        tracing::warn!(why, "the provider {what} answer");
     }
 }
