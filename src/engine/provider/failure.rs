@@ -64,6 +64,8 @@ pub(in crate::engine) struct Failures {
     host: String,
     /// The model of the calls.
     model: String,
+    /// The provider is sent the schema of the answer.
+    has_schema: bool,
     names: &'static SettingNames,
 }
 
@@ -124,6 +126,7 @@ impl Failures {
             base_url: address::shown(base_url),
             host: address::host(base_url).unwrap_or_default(),
             model: model.to_owned(),
+            has_schema: false,
             names,
         }
     }
@@ -131,6 +134,11 @@ impl Failures {
     /// With the place of the key, if it is known more exactly than the names of settings say.
     pub(in crate::engine) fn of_key_in(self, key_place: Option<String>) -> Self {
         Self { key_place, ..self }
+    }
+
+    /// For calls in which the provider is sent the schema of the answer, or not.
+    pub(in crate::engine) fn with_schema(self, has_schema: bool) -> Self {
+        Self { has_schema, ..self }
     }
 
     /// The place of the key that was sent.

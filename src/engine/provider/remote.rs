@@ -13,6 +13,7 @@ use super::optional::{OptionalParts, Suspects};
 use super::post::{Post, Target};
 use super::response::ResponseReader;
 use super::retry::Retry;
+use super::schema;
 use super::settings::Settings;
 use crate::conversation::tool::ToolSpec;
 use crate::conversation::transcript::Message;
@@ -229,7 +230,8 @@ impl<I: Interface> Remote<I> {
     ) -> Result<(), Failure> {
         let Shared { settings, connection, .. } = &*self.shared;
         let Attempt { spec, model, sink, is_first } = *attempt;
-        let failures = self.failures(key, model, &spec.settings);
+        let has_schema = schema::native(spec).is_some();
+        let failures = self.failures(key, model, &spec.settings).with_schema(has_schema);
         let url = self.url(model, &failures)?;
         let headers = headers::<I>(key, &url, &spec.settings, &failures)?;
         let has_secret = key.is_some() || !spec.settings.extra_headers.is_empty();

@@ -146,7 +146,7 @@ impl Failures {
             let words = self.quote(&complaint.message, QUOTE_CHARS_MAX);
             message += &format!("; the provider says: {words}");
         }
-        if number.status() == Some(400) && complaint.is_about_schemas() {
+        if number.status() == Some(400) && self.has_schema && complaint.is_about_schemas() {
             message += SCHEMA_HINT;
         }
         if number.status() == Some(400) && complaint.wants_reasoning() {

@@ -511,11 +511,19 @@ fn a_header_is_hidden_with_and_without_its_scheme() {
 fn a_refused_schema_has_a_hint_and_a_refused_key_may_have_changed() {
     let said = r#"{"error":{"message":"Invalid parameter: 'response_format' of type 'json_schema' \
                    is not supported with this model."}}"#;
-    check(400, &said.replace("\\\n", ""), ErrorClass::Provider, &["`-O structured=prompt`"]);
-    let message = |status: u16, body: &str| {
-        let failure = failures(Some("sk-abcdef")).status(status, body.as_bytes(), None);
+    let answered = |has_schema: bool, status: u16, body: &str| {
+        let failures = failures(Some("sk-abcdef")).with_schema(has_schema);
+        let failure = failures.status(status, body.as_bytes(), None);
         (failure.message().to_owned(), failure.retry)
     };
+    let said = said.replace("\\\n", "");
+    let hint = "`-O structured=prompt`";
+    assert!(answered(true, 400, &said).0.contains(hint), "{}", answered(true, 400, &said).0);
+    // Servers say so of the parameters of tools, too.
+    for said in [&said, "failed to parse grammar"] {
+        assert!(!answered(false, 400, said).0.contains(hint), "{said}");
+    }
+    let message = |status: u16, body: &str| answered(true, status, body);
     assert!(!message(400, "no such thing").0.contains("structured"));
     assert!(!message(500, "response_format").0.contains("structured"));
     assert_eq!(message(401, "").1, Retry::OtherKey);
