@@ -5,7 +5,7 @@ use crate::interface::{Interface, declare_get_time, return_results};
 use crate::once::run;
 use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, openai};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A refusal in the form of Mistral's server.
 fn refused_options() -> Vec<Step> {
@@ -107,8 +107,6 @@ fn a_schema_that_a_server_refuses_in_its_own_words_goes_into_the_prompt() {
         "Function calling with a response mime type: 'application/json' is unsupported",
         "failed to parse grammar",
         "The provided JSON schema contains features not supported by xgrammar.",
-        // Of a server that is not known: no more than that the request has a wrong form.
-        "tool_calls: this request has a wrong form",
     ] {
         let error = json!({ "error": { "message": message } }).to_string();
         let refusal = vec![Step::Status(400, Vec::new(), error)];
@@ -122,6 +120,59 @@ fn a_schema_that_a_server_refuses_in_its_own_words_goes_into_the_prompt() {
         assert!(body.get("response_format").is_none(), "{message}: {body}");
         assert!(body["messages"][0].to_string().contains("additionalProperties"), "{body}");
     }
+}
+
+/// Three turns with a schema at a server that refuses requests with `member`, and says no more than that they have a
+/// wrong form: which requests had the usage option, which had the field for the schema, and stderr.
+fn turns_with_schema(member: &'static str, settings: &Value) -> (Vec<bool>, Vec<bool>, String) {
+    let provider = Provider::deciding(move |request| match request.body.get(member) {
+        Some(_) => {
+            let error = r#"{"error":{"message":"Extra inputs are not permitted"}}"#;
+            vec![Step::Status(400, Vec::new(), error.to_owned())]
+        }
+        None => says(r#"{"a":1}"#),
+    });
+    let mut server = openai(&provider, &[]).start();
+    let schema = json!({ "type": "object", "properties": { "a": { "type": "integer" } },
+                         "required": ["a"], "additionalProperties": false });
+    for id in ["r1", "r2", "r3"] {
+        let submit = json!({ "prompt": "hi", "responseSchema": schema, "settings": settings });
+        server.send(json!({ "requestId": id, "submit": submit }).to_string());
+        assert_eq!(server.wait_done(id), "ok");
+    }
+    let stderr = server.finish().stderr;
+    let bodies: Vec<_> =
+        (1..=provider.requests()).map(|number| provider.wait_request(number).body).collect();
+    let has = |name: &str| bodies.iter().map(|body| body.get(name).is_some()).collect();
+    (has("stream_options"), has("response_format"), stderr)
+}
+
+/// The schema is left out only if the request is refused without everything else that it may be about, too.
+#[test]
+fn a_guess_costs_the_schema_only_where_the_schema_is_refused() {
+    let line = "may refuse: the schema of the answer";
+    for settings in [json!({}), json!({ "structured": "native" })] {
+        let (options, schemas, stderr) = turns_with_schema("stream_options", &settings);
+        assert_eq!(options, [true, false, true, false, false], "{settings}");
+        assert_eq!(schemas, [true; 5], "{settings}");
+        assert!(!stderr.contains("the schema of the answer"), "{stderr}");
+    }
+    let (options, schemas, stderr) = turns_with_schema("response_format", &json!({}));
+    assert_eq!(schemas, [true, true, false, true, true, false, false]);
+    assert_eq!(options, [true, false, false, true, false, false, true]);
+    assert_eq!(stderr.matches(line).count(), 2, "{stderr}");
+}
+
+#[test]
+fn an_error_says_nothing_of_the_schema_of_an_answer_where_there_is_none() {
+    let error = json!({ "error": { "message": "failed to parse grammar" } }).to_string();
+    let provider = Provider::start(vec![vec![Step::Status(400, Vec::new(), error)]]);
+    let mut server = openai(&provider, &[]).start();
+    assert_eq!(server.turn("r1", "hi"), "failed");
+    let frames = server.finish().frames;
+    let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+    let message = error.text("/error/message");
+    assert!(message.contains("parse grammar") && !message.contains("structured"), "{message}");
 }
 
 /// DeepSeek's form of reasoning, and a server that takes it no more.

@@ -1,7 +1,7 @@
 //! Parts of a request that a call can do without. A server that refuses one gets the request once more
-//! without it. If the refusal named the part, later requests of this process go to that server without it; if the
-//! part was a guess, they do after the second such refusal. A refusal of this very content says nothing about later
-//! requests. Pure, but for what was refused so far.
+//! without it; if that was a guess and is refused, too, a third time without the schema. If the refusal named the part,
+//! later requests of this process go to that server without it; if the part was a guess, they do after the second such
+//! refusal. A refusal of this very content says nothing about later requests. Pure, but for what was refused so far.
 
 use super::tool::wire_name;
 use crate::conversation::tool::ToolSpec;
@@ -216,11 +216,27 @@ impl Suspects {
         Self { parts, ground: Ground::Named }
     }
 
-    /// The parts among them that a request of `spec` may have: a refusal of one without a schema says nothing of
-    /// schemas.
+    /// The parts among them that a request of `spec` can be sent without: a refusal of one without a schema says
+    /// nothing of schemas, and where the settings ask for the member, they are obeyed.
     pub(in crate::engine) fn within(self, spec: &CallSpec) -> Self {
-        let schema = self.parts.schema && spec.schema.is_some();
+        let is_optional = spec.schema.is_some() && spec.settings.structured.is_none();
+        let schema = self.parts.schema && is_optional;
         Self { parts: OptionalParts { schema, ..self.parts }, ..self }
+    }
+
+    /// The steps in which they are left out until a request is taken. Where they are a guess, the schema comes last:
+    /// it is the only one that a person misses in the answer.
+    pub(in crate::engine) fn steps(self) -> impl Iterator<Item = Self> {
+        let none = OptionalParts::default();
+        let steps = match self.ground {
+            Ground::Guessed => [
+                OptionalParts { schema: false, ..self.parts },
+                OptionalParts { schema: self.parts.schema, ..none },
+            ],
+            Ground::Named | Ground::ThisRequest => [self.parts, none],
+        };
+        let steps = steps.into_iter().filter(|parts| !parts.is_empty());
+        steps.map(move |parts| Self { parts, ..self })
     }
 
     /// Remembers that the server at `host` has refused a request for `model` with these, and has taken it without

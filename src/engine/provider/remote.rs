@@ -257,26 +257,34 @@ impl<I: Interface> Remote<I> {
             return Ok(());
         };
         let Retry::Without(suspects) = failure.retry else { return Err(failure) };
-        let suspects = suspects.within(spec);
-        let body_without = body(refused.and(suspects.parts))?;
-        if body_without == call.post.body {
-            return Err(failure);
-        }
         // The server's message is shown once, with the error if there is one.
         let why = words_of_provider(failure.message());
         tracing::debug!(why, "a part of the request may be refused");
-        tracing::warn!(
-            "the request is sent again without a part that {host} may refuse: {}",
-            suspects.parts.words(I::OPTIONAL_MEMBERS)
-        );
-        call.post.body = body_without;
-        let result = call.run(clock).await;
-        match call.is_taken() {
-            true => suspects.remember(&host, model),
-            // The part was not the reason.
-            false => return Err(failure),
+        let mut without = refused;
+        for suspects in suspects.within(spec).steps() {
+            without = without.and(suspects.parts);
+            let body_without = body(without)?;
+            if body_without == call.post.body {
+                continue;
+            }
+            tracing::warn!(
+                "the request is sent again without a part that {host} may refuse: {}",
+                suspects.parts.words(I::OPTIONAL_MEMBERS)
+            );
+            call.post.body = body_without;
+            let result = call.run(clock).await;
+            if call.is_taken() {
+                suspects.remember(&host, model);
+                return result;
+            }
+            let is_refused_again =
+                result.is_err_and(|failure| matches!(failure.retry, Retry::Without(_)));
+            if !is_refused_again {
+                break;
+            }
         }
-        result
+        // The parts were not the reason.
+        Err(failure)
     }
 
     /// The failures of calls of `model` with `key`, which hide the headers of `settings`, too.
