@@ -2,7 +2,7 @@
 //! provider has counted, with an estimate for what came after. Pure.
 
 use super::event::{Recorded, ToolResult};
-use super::transcript::{CLEARED_RESULT, HistoryMessage, Transcript, Turn, TurnItem};
+use super::transcript::{CLEARED_RESULT, HistoryMessage, Transcript, Turn, TurnItem, TurnState};
 use crate::protocol::attachment::{Attachment, Kind};
 use crate::protocol::id::ToolCallId;
 use crate::protocol::proto::session::{CompactionProposed, CompactionStarted};
@@ -187,7 +187,8 @@ impl Transcript {
         };
         let later = self.turns().iter().rev().take_while(|it| it.number >= turn);
         let later: u64 = later.map(|it| self.turn_tokens(it)).sum();
-        tokens.saturating_add(later.saturating_sub(estimate))
+        // A turn that was refused counts no more, and was in the estimate.
+        tokens.saturating_add(later).saturating_sub(estimate)
     }
 
     /// An estimate of the tokens that the model would be sent.
@@ -227,6 +228,9 @@ impl Transcript {
 
     /// An estimate of the tokens of a turn, as the model is sent it.
     pub(crate) fn turn_tokens(&self, turn: &Turn) -> u64 {
+        if turn.state == TurnState::Refused {
+            return 0;
+        }
         let prompt = prompt_tokens(turn.prompt.len(), &turn.attachments);
         prompt + turn.items.iter().map(|item| self.item_tokens(item)).sum::<u64>()
     }

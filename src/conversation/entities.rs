@@ -35,6 +35,8 @@ pub(crate) struct Entities {
     unplaced: Vec<usize>,
     /// The segment that the last event finished, and the provider's reason.
     finished: Option<(usize, String)>,
+    /// The provider withheld the answer of the last call, or a part of it.
+    is_withheld: bool,
     /// The stages of tool calls that events have shown, by call: each comes once.
     stages: HashSet<(String, tools::ToolStage)>,
     /// The first contradiction in the frames.
@@ -45,6 +47,8 @@ pub(crate) struct Entities {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Finished,
+    /// Finished, and the provider withheld the last answer, or a part of it.
+    Withheld,
     Stopped,
     Failed(String),
 }
@@ -172,7 +176,10 @@ impl Entities {
                     run.ids = ids.clone();
                 }
             }
-            Any::ChatRunFinished(it) => self.ended(it.correlation.as_ref(), End::Finished),
+            Any::ChatRunFinished(it) => {
+                let end = if self.is_withheld { End::Withheld } else { End::Finished };
+                self.ended(it.correlation.as_ref(), end);
+            }
             Any::ChatRunStopped(it) => self.ended(it.correlation.as_ref(), End::Stopped),
             Any::ChatRunFailed(it) => self.failed(it),
             _ => return false,
@@ -211,6 +218,7 @@ impl Entities {
     }
 
     fn ended(&mut self, ids: Option<&CorrelationInfo>, end: End) {
+        self.is_withheld = false;
         let run = self.run.take();
         let id = ids.map(|ids| &ids.run_id).or(run.as_ref().map(|run| &run.ids.run_id));
         if let Some(id) = id {
@@ -351,6 +359,7 @@ impl Entities {
     /// A segment that a limit cut off is known by the end of its provider call.
     fn of_call(&mut self, payload: &Any, segment: Option<&(usize, String)>) -> bool {
         let Any::ChatProviderCallFinished(it) = payload else { return false };
+        self.is_withheld = it.finish_class == finish::CONTENT_FILTER;
         if matches!(&*it.finish_class, finish::MAX_TOKENS | finish::CONTENT_FILTER)
             && let Some((at, reason)) = segment
             && let Some(entity) = self.list.get_mut(*at)

@@ -27,10 +27,10 @@ use std::sync::Arc;
 pub struct Transcript {
     preamble: Arc<Preamble>,
     turns: Vec<Arc<Turn>>,
-    /// Turns before these, which a call is not sent.
+    /// Turns beside these, which a call is not sent.
     left_out: usize,
-    /// The last turn, if it failed without an answer, or the provider refused to answer it: the model is not sent it,
-    /// but its prompt may be asked again.
+    /// The last turn, if it failed without an answer: the model is not sent it, but its prompt may be
+    /// asked again.
     failed: Option<Arc<Turn>>,
     /// The provider withheld the answer of the last call of the open turn, or a part of it.
     is_withheld: bool,
@@ -109,6 +109,9 @@ pub(crate) enum TurnState {
     Finished,
     /// Stopped or failed before the end of the answer.
     Interrupted,
+    /// The provider refused to answer. The model is not sent the turn again: with it, the provider would refuse the
+    /// later ones, too.
+    Refused,
 }
 
 impl Transcript {
@@ -140,7 +143,8 @@ impl Transcript {
     /// The turns that are sent as they are, oldest first.
     pub(crate) fn sent_turns(&self) -> impl Iterator<Item = &Arc<Turn>> {
         let through = self.summary().map_or(0, |summary| summary.through);
-        self.turns[self.end_of(through)..].iter()
+        let turns = self.turns[self.end_of(through)..].iter();
+        turns.filter(|turn| turn.state != TurnState::Refused)
     }
 
     /// The conversation without the turns from that number on.
@@ -170,14 +174,14 @@ impl Transcript {
         self.left_out + self.turns.len()
     }
 
-    /// The conversation without the turns that a summary stands for: what a call is sent. Costs as much as that.
+    /// The conversation without the turns that a summary stands for, and without those that were refused: what a call
+    /// is sent. Costs as much as that.
     pub(crate) fn sent(&self) -> Self {
-        let through = self.summary().map_or(0, |summary| summary.through);
-        let first = self.end_of(through);
+        let turns: Vec<_> = self.sent_turns().cloned().collect();
         Self {
             preamble: Arc::clone(&self.preamble),
-            turns: self.turns[first..].to_vec(),
-            left_out: self.left_out + first,
+            left_out: self.turn_count() - turns.len(),
+            turns,
             failed: self.failed.clone(),
             is_withheld: self.is_withheld,
             compactions: self.compactions.sent(),
@@ -355,16 +359,15 @@ impl Transcript {
     }
 
     fn end(&mut self, ending: Ending) {
-        let is_refused = std::mem::take(&mut self.is_withheld) && ending == Ending::Finished;
+        let is_withheld = std::mem::take(&mut self.is_withheld);
         let Some(turn) = self.open() else { return };
         turn.state = match ending {
+            Ending::Finished if is_withheld && !is_answered(&turn.items) => TurnState::Refused,
             Ending::Finished => TurnState::Finished,
             Ending::Stopped | Ending::Failed => TurnState::Interrupted,
         };
-        let is_unanswered = turn.items.iter().all(TurnItem::is_blank);
-        // If a prompt whose run failed without text were kept, it would be answered twice. With one that the provider
-        // has refused to answer, it would refuse the later ones, too.
-        if is_unanswered && (ending == Ending::Failed || is_refused) {
+        // If a prompt whose run failed without text were kept, it would be answered twice.
+        if ending == Ending::Failed && turn.items.iter().all(TurnItem::is_blank) {
             self.failed = self.turns.pop();
         }
     }
@@ -424,6 +427,11 @@ impl Turn {
         let later = self.items.iter().flat_map(TurnItem::attachments);
         self.attachments.iter().chain(later).map(Attachment::len_bytes).sum()
     }
+}
+
+/// Whether the model has said something in the items of a turn, or called a tool.
+pub(super) fn is_answered(items: &[TurnItem]) -> bool {
+    items.iter().any(|item| !item.is_blank() && !matches!(item, TurnItem::Prompt(..)))
 }
 
 /// Asks the model for an answer that matches its schema.

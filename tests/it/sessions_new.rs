@@ -3,7 +3,7 @@
 use crate::attachments::PNG;
 use crate::frames::Frame;
 use crate::once::{Ended, Once, duologue, run};
-use crate::provider::{Provider, says};
+use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, echo, openai};
 use crate::store::{kill, resumed, stored, wait_state};
 use serde_json::{Value, json};
@@ -299,6 +299,74 @@ fn a_recording_that_is_cut_off_in_a_run_gives_an_interrupted_turn() {
     assert_eq!(wait_state(&mut next).messages().len(), 2);
     assert_eq!(next.turn("r2", "go on"), "ok");
     next.finish();
+}
+
+/// An answer that the provider withholds as a whole.
+fn withheld() -> Vec<Step> {
+    vec![Step::Finish("content_filter", Some((3, 0))), Step::Done]
+}
+
+/// A refused prompt is a part of the conversation, though it is not sent again.
+#[test]
+fn a_refused_prompt_keeps_its_attachments_for_exports_and_edits() {
+    let folder = Folder::new();
+    fs::write(folder.path("cat.png"), PNG).expect("a file");
+    let provider = Provider::start(vec![says("one"), withheld(), says("three"), says("four")]);
+    let place = folder.name("store");
+    let args = ["--store", &place, "--session-id", "s", "--extensions", "edit,attachments"];
+    let mut server = openai(&provider, &args).start();
+    assert_eq!(server.turn("r1", "fine"), "ok");
+    let attached = json!([{ "url": folder.name("cat.png") }]);
+    let submit = json!({ "prompt": "bad thing", "attachments": attached });
+    server.send(json!({ "requestId": "r2", "submit": submit }).to_string());
+    let accepted = server.wait_event("ChatUserMessageAccepted");
+    assert_eq!(server.wait_done("r2"), "ok");
+    assert_eq!(server.turn("r3", "nice thing"), "ok");
+    server.finish();
+    let sent = |number: usize| provider.wait_request(number).body["messages"].to_string();
+    assert!(sent(2).contains("bad thing") && sent(2).contains("data:image/png"), "{}", sent(2));
+    assert!(!sent(3).contains("bad thing") && !sent(3).contains("data:image"), "{}", sent(3));
+    let exported = sessions(&folder, &["export", "s"]);
+    assert_eq!((exported.status, exported.stderr.as_str()), (0, ""), "{exported:?}");
+    assert!(exported.stdout.contains("data:image/png;base64,"), "{exported:?}");
+    let shown = sessions(&folder, &["show", "s"]).stdout;
+    assert!(shown.contains("bad thing") && !shown.contains("[stopped"), "{shown}");
+    let mut server = openai(&provider, &[&args[..], &["--resume"]].concat()).start();
+    let replace = json!({ "messageId": accepted.payload("messageId"), "prompt": "better thing" });
+    server.send(json!({ "requestId": "e", "edit": { "replace": replace } }).to_string());
+    assert_eq!(server.wait_done("e"), "ok");
+    server.finish();
+    assert!(sent(4).contains("better thing") && sent(4).contains("data:image/png"), "{}", sent(4));
+    assert!(!sent(4).contains("bad thing") && !sent(4).contains("nice thing"), "{}", sent(4));
+}
+
+#[test]
+fn a_refused_prompt_is_not_sent_again_from_a_copy() {
+    let folder = Folder::new();
+    let provider = Provider::start(vec![says("one"), withheld(), says("three")]);
+    let place = folder.name("store");
+    let mut server = openai(&provider, &["--store", &place, "--session-id", "s"]).start();
+    for (id, prompt) in [("r1", "fine"), ("r2", "bad thing"), ("r3", "nice thing")] {
+        assert_eq!(server.turn(id, prompt), "ok");
+    }
+    let frames = server.finish().frames;
+    let lines: String = frames.iter().map(|frame| format!("{}\n", frame.0)).collect();
+    fs::write(folder.path("lines"), lines).expect("a file");
+    assert_eq!(sessions(&folder, &["fork", "s", "--as", "fork"]).status, 0);
+    let imported = sessions(&folder, &["import", "lines", "--as", "import"]);
+    assert_eq!(imported.status, 0, "{imported:?}");
+    for id in ["fork", "import"] {
+        let provider = Provider::start(vec![says("yes")]);
+        let resumed = ["--store", &place, "--session-id", id, "--resume"];
+        let mut server = openai(&provider, &resumed).start();
+        assert_eq!(server.turn("r1", "sure?"), "ok");
+        server.finish();
+        let messages = provider.wait_request(1).body["messages"].to_string();
+        assert!(messages.contains("nice thing") && !messages.contains("bad thing"), "{messages}");
+        assert!(!messages.contains("interrupted"), "{messages}");
+        let shown = sessions(&folder, &["show", id]).stdout;
+        assert!(shown.contains("bad thing"), "{shown}");
+    }
 }
 
 #[test]

@@ -60,6 +60,29 @@ fn a_prompt_joins_the_run_after_its_answer() {
     assert_eq!(roles(&provider.wait_request(2).body), expected);
 }
 
+/// A prompt that joined the turn is no answer to the first one.
+#[test]
+fn prompts_that_the_provider_refused_together_are_not_sent_again() {
+    let withheld = || vec![Step::Finish("content_filter", None), Step::Done];
+    let first = [vec![Step::Gate], withheld()].concat();
+    let provider = Provider::start(vec![first, withheld(), says("Fine.")]);
+    let mut server = openai(&provider, &[]).start();
+    server.send(submit("run", "bad one"));
+    server.send(steer("more", "run", "bad two"));
+    // Requests are handled in their order: the prompt is there before the answer ends.
+    server.send(snapshot("look"));
+    assert_eq!(server.wait_done("look"), "ok");
+    provider.open_gate();
+    assert_eq!(server.wait_done("more"), "ok");
+    assert_eq!(server.wait_done("run"), "ok");
+    assert_eq!(server.turn("last", "three"), "ok");
+    let frames = server.finish().frames;
+    assert_eq!(accepted(&frames, "more").len(), 1);
+    assert!(provider.wait_request(2).body["messages"].to_string().contains("bad two"));
+    let expected = [("user".to_owned(), "three".to_owned())];
+    assert_eq!(roles(&provider.wait_request(3).body), expected);
+}
+
 #[test]
 fn prompts_that_joined_are_asked_again_with_the_first() {
     let provider = Provider::start(vec![gated("One."), says("Two."), says("Again.")]);

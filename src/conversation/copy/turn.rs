@@ -3,7 +3,9 @@
 use super::super::attached;
 use super::super::entities::{End, number_at_end, result_id};
 use super::super::event::{Attachments, ToolCall, ToolResult};
-use super::super::transcript::{INTERRUPTED_TOOL, LOST_ATTACHMENTS, Turn, TurnItem, TurnState};
+use super::super::transcript::{
+    INTERRUPTED_TOOL, LOST_ATTACHMENTS, Turn, TurnItem, TurnState, is_answered,
+};
 use crate::protocol::any::Any;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::constants::{kind, message, role, tool_call, tool_result};
@@ -118,7 +120,8 @@ pub(super) fn turn_of(number: u32, entities: &[SnapshotEntity], end: &End) -> Op
     }
     let (prompt, attachments) = prompt.unwrap_or_default();
     let state = match end {
-        End::Finished => TurnState::Finished,
+        End::Withheld if !is_answered(&items) => TurnState::Refused,
+        End::Finished | End::Withheld => TurnState::Finished,
         End::Failed(_) if items.iter().all(TurnItem::is_blank) => return None,
         End::Stopped | End::Failed(_) => TurnState::Interrupted,
     };

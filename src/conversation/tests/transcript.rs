@@ -256,6 +256,44 @@ fn a_tool_id_used_again_in_a_later_round_gets_its_own_result() {
     );
 }
 
+/// The provider would refuse the later prompts, too; the turn can be asked again all the same.
+#[test]
+fn a_turn_that_was_refused_is_known_and_not_sent() {
+    let counted = |recorder: &mut Recorder, class: FinishClass, input_tokens: i32| {
+        recorder.event(Event::CallFinished {
+            stop_reason: "stop".to_owned(),
+            class,
+            usage: Some(Usage { input_tokens, ..Usage::default() }),
+            duration_ms: 1,
+            has_tool_calls: false,
+            provider_data: None,
+            spent: Spent::default(),
+        });
+        recorder.event(Event::RunFinished { duration_ms: 2, cut_off: None });
+    };
+    let mut recorder = Recorder::new();
+    recorder.turn("hi", &[ModelStep::Text(&["Hello"])]);
+    counted(&mut recorder, FinishClass::Completed, 100);
+    let before = transcript(&recorder, None);
+    let long = "bad ".repeat(300);
+    recorder.turn(&long, &[]);
+    let joined = "bad, too".into();
+    recorder.event(Event::PromptJoined { prompt: joined, attachments: Arc::new([]), number: 2 });
+    recorder.said(&ModelStep::Text(&[" "]), 1);
+    let asked = transcript(&recorder, None).tokens();
+    assert!(asked > before.tokens() + 300, "{asked}");
+    counted(&mut recorder, FinishClass::ContentFilter, i32::try_from(asked).expect("a count"));
+    recorder.turn("next", &[]);
+    let after = transcript(&recorder, None);
+    assert_eq!(messages(&after), ["user: hi", "model: Hello", "user: next"]);
+    assert_eq!(messages(&after.sent()), messages(&after));
+    assert_eq!((after.sent().turns().len(), after.sent().turn_count()), (2, 3));
+    assert_eq!(after.numbers_from(2).collect::<Vec<_>>(), [2, 3]);
+    assert!(after.turn(2).is_some_and(|turn| turn.prompt.as_str() == long));
+    assert!(after.tokens() < before.tokens() + 50, "{} {}", after.tokens(), before.tokens());
+    assert!(!messages(&after.asking("Sum it up.", 3, None)).concat().contains("bad"));
+}
+
 #[test]
 fn a_turn_without_an_end_counts_as_cut_off() {
     let mut recorder = Recorder::new();

@@ -137,7 +137,8 @@ fn turn() -> impl Strategy<Value = Turn> {
             }
         ),
     ];
-    let state = proptest::sample::select(vec![TurnState::Finished, TurnState::Interrupted]);
+    let states = vec![TurnState::Finished, TurnState::Interrupted, TurnState::Refused];
+    let state = proptest::sample::select(states);
     (shared(), attachments(), vec(item, 0..4), state).prop_map(
         |(prompt, attachments, items, state)| Turn { number: 3, prompt, attachments, items, state },
     )

@@ -241,7 +241,8 @@ pub(super) fn turn_message(turn: &Turn) -> stored::StoredTurn {
         prompt: turn.prompt.as_str().to_owned(),
         attachments: attachments_message(&turn.attachments),
         steps: turn.items.iter().map(item_message).collect(),
-        interrupted: turn.state != TurnState::Finished,
+        interrupted: matches!(turn.state, TurnState::Open | TurnState::Interrupted),
+        refused: turn.state == TurnState::Refused,
     }
 }
 
@@ -267,7 +268,11 @@ pub(super) fn read_turn(number: u32, stored: stored::StoredTurn, blobs: &Blobs) 
         prompt: stored.prompt.into(),
         attachments: read_attachments(stored.attachments, blobs),
         items: stored.steps.into_iter().filter_map(|it| read_item(it, blobs)).collect(),
-        state: if stored.interrupted { TurnState::Interrupted } else { TurnState::Finished },
+        state: match (stored.interrupted, stored.refused) {
+            (true, _) => TurnState::Interrupted,
+            (false, true) => TurnState::Refused,
+            (false, false) => TurnState::Finished,
+        },
     }
 }
 

@@ -4,13 +4,14 @@ use super::words::turn_words;
 use crate::conversation::endings::{Endings, Unanswered, mark};
 use crate::conversation::summaries::Summarized;
 use crate::conversation::timeline::turn_number;
-use crate::conversation::transcript::TurnState;
+use crate::conversation::transcript::{Turn, TurnState};
 use crate::protocol::any::Any;
 use crate::protocol::attachment::shown_name;
 use crate::protocol::constants::tool_result;
 use crate::protocol::proto::session::TurnSummary;
 use crate::store::Conversation;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// A part of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +48,11 @@ pub(super) fn entries(found: &Conversation) -> Vec<Said> {
 }
 
 fn parts(found: &Conversation, summaries: &[Summarized]) -> Vec<Said> {
-    let finished = found.turns.iter().filter(|turn| turn.state == TurnState::Finished);
+    let has_finished = |turn: &&Arc<Turn>| match turn.state {
+        TurnState::Finished | TurnState::Refused => true,
+        TurnState::Open | TurnState::Interrupted => false,
+    };
+    let finished = found.turns.iter().filter(has_finished);
     let finished: HashSet<u32> = finished.map(|turn| turn.number).collect();
     let is_stopped =
         |it: &Unanswered| turn_number(&it.turn).is_none_or(|turn| !finished.contains(&turn));
