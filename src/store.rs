@@ -182,6 +182,18 @@ impl Store {
         })
     }
 
+    /// Checks that no process has the session. In a file none gets it as long as the claim is kept; a server is only
+    /// asked, as a process that was stopped for a while would lose its lease to this one.
+    fn check_free(&mut self, session: &SessionId) -> Result<Option<Claim>, StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => Ok(Some(Claim::Locked(sqlite.claim(session)?))),
+            Self::Postgres(postgres) => match postgres.is_held(session)? {
+                true => Err(StoreError::Failed("another process has the session".to_owned())),
+                false => Ok(None),
+            },
+        }
+    }
+
     /// Releases sessions, so that other processes can claim them.
     fn release(&mut self, claims: Vec<Claim>) {
         let mut all = Vec::new();

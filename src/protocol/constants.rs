@@ -66,6 +66,7 @@ constants! {
         NOT_DELETED = "not_deleted",
         NOT_RENAMED = "not_renamed",
         STORE_DEGRADED = "store_degraded",
+        TURN_GOES_ON = "turn_goes_on",
     }
 }
 

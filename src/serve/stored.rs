@@ -258,6 +258,9 @@ pub(super) async fn fork(
             tracing::warn!("not all of a session can be copied: {}", escape_control(loss));
         }
         let mut ids = Ids::new(Uuid::new_v4().as_u128());
+        if let Some(omission) = ended.omission() {
+            tracing::warn!("not all of a session was copied: {omission}");
+        }
         let turns = u32::try_from(ended.copy.turns.len()).unwrap_or(u32::MAX);
         let settings = StoreSettings {
             places,

@@ -14,10 +14,19 @@ use crate::session::ends_of_cut_off;
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) copy: CopiedTurns,
-    /// A turn after them has not ended, and is not among them.
+    /// A turn after them has no end yet, or is not known to have been cut off, and is not among them.
     pub(crate) goes_on: bool,
     /// What could not be read, for people.
     pub(crate) loss: Option<String>,
+}
+
+impl Ended {
+    /// Which turn was left out, and why, for people.
+    pub(crate) fn omission(&self) -> Option<String> {
+        let number = self.copy.turns.len().saturating_add(1);
+        let why = "has no end yet, or its process can't be asked; it was not copied";
+        self.goes_on.then(|| format!("turn {number} {why}"))
+    }
 }
 
 /// Why a session was not made.
@@ -43,7 +52,7 @@ impl Library {
             return Ok(found);
         }
         // Read again: until here another process may have gone on with it.
-        self.while_claimed(session, || self.turns(session, true)).unwrap_or(Ok(found))
+        self.while_free(session, || self.turns(session, true)).unwrap_or(Ok(found))
     }
 
     /// The turns of a session; `is_cut_off`: a turn without an end is ended.

@@ -479,17 +479,17 @@ impl Library {
         deleted
     }
 
-    /// Calls `read` while no other process can write a session; `None` if one holds it, or a store can't be opened.
-    pub(super) fn while_claimed<T>(
-        &self,
-        session: &SessionId,
-        read: impl FnOnce() -> T,
-    ) -> Option<T> {
-        let mut open = Vec::new();
-        let claims = self.claim(&self.stored(session), &mut open);
-        let found = claims.ok().map(|_claims| read());
-        open.iter_mut().for_each(Store::leave);
-        found
+    /// Calls `read` while no other process writes a session; `None` if one has it, or a store can't be asked.
+    pub(super) fn while_free<T>(&self, session: &SessionId, read: impl FnOnce() -> T) -> Option<T> {
+        let session = &self.stored(session);
+        let Reader { mut stores, away: None, .. } = self.open().ok()? else { return None };
+        let claims = stores.iter_mut().map(|store| store.check_free(session));
+        let claims: Vec<_> = claims.collect::<Result<_, _>>().ok()?;
+        let found = read();
+        // A process may have got it from a server meanwhile.
+        let asked = stores.iter_mut().zip(&claims).filter(|(_, claim)| claim.is_none());
+        let is_free = asked.map(|(store, _)| store.check_free(session)).all(|it| it.is_ok());
+        is_free.then_some(found)
     }
 
     /// Claims a session in the stores that have it, which are added to `open`.

@@ -111,6 +111,13 @@ impl Postgres {
         reactor.run(core.claim(session))?
     }
 
+    /// Whether another process may write a session. No lease is acquired.
+    pub(super) fn is_held(&mut self, session: &SessionId) -> Result<bool, PostgresError> {
+        check_id(session)?;
+        let ask = async |core: &mut Core| lease::is_held(core.link().await?, session).await;
+        self.reactor.run(self.core.retried(ask))
+    }
+
     /// Releases sessions at once. Where that can't be done the heartbeat does it once it can, or their leases end
     /// with this process.
     pub(super) fn release(&mut self, leased: &[LeasedSession]) {

@@ -2,9 +2,11 @@
 
 use crate::chat::{Person, chat};
 use crate::chat_lines::piped;
+use crate::frames::submit;
 use crate::once::{Once, duologue};
 use crate::process::eventually;
 use crate::server::Folder;
+use crate::store::{kill, stored};
 
 #[test]
 fn the_last_turn_is_dropped_visibly() {
@@ -341,4 +343,24 @@ fn a_title_is_shown_where_conversations_are_listed() {
     assert_eq!(title(), 2);
     piped(&folder, &["--store", "chat.db", "--session-id", "copy", "--resume"], "/retry\n");
     assert_eq!(title(), 2);
+}
+
+#[test]
+fn a_copy_of_a_conversation_that_is_answered_elsewhere_says_what_it_lacks() {
+    let folder = Folder::new();
+    let mut holder = stored(&folder, &["--echo-delay-ms", "20"]).start();
+    assert_eq!(holder.turn("r1", "first"), "ok");
+    holder.send(submit("r2", &"word ".repeat(10_000)));
+    holder.wait_event("ChatTextPatch");
+    let place = folder.name("store");
+    let options = ["--store", &place, "--session-id", "s", "--resume"];
+    let mut person = Person::start(chat(&folder, &options));
+    person.sees_words("Enter copies it and goes on in the copy");
+    person.types("\r");
+    person.sees_words("turn 2 has no end yet");
+    person.sees_words("goes on; the conversation before stays as it was");
+    person.answered("Turn 1. You said: first");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+    kill(holder);
 }

@@ -2,10 +2,11 @@
 //! stored, nothing is stored twice, and a process that lost its session can't write.
 
 use crate::frames::{Frame, errors, submit};
+use crate::once::{Once, duologue};
 use crate::oracle::Answers;
 use crate::postgres::wait_free;
-use crate::postgres_server::{Database, Loss, PostgresServer, Proxy};
-use crate::server::{Transcript, echo};
+use crate::postgres_server::{Database, Loss, PASSWORD, PostgresServer, Proxy};
+use crate::server::{Folder, Transcript, echo};
 use crate::store::{kept, kill, wait_state};
 use crate::store_kills::{check_events, check_state, killed};
 use rustix::process::Signal;
@@ -65,6 +66,37 @@ fn a_process_that_lost_its_lease_can_not_write() {
     assert_eq!(database.query("SELECT fence FROM duologue.leases"), fence, "nor freed");
     assert_eq!(other.turn("r5", "still mine"), "ok");
     assert_eq!(errors(&other.finish().frames, ""), [""; 0]);
+    check_resumes(&database);
+}
+
+/// A reader takes no lease, also where the process that has it has no heartbeat any more.
+#[test]
+fn a_copy_takes_no_session_from_a_process_that_is_stopped() {
+    needs!(Postgres);
+    let (database, folder) = (Database::new(), Folder::new());
+    let mut stopped = database.stored(&["--echo-delay-ms", "20"]).start();
+    assert_eq!(stopped.turn("r1", "one"), "ok");
+    stopped.send(submit("r2", &"word ".repeat(100)));
+    stopped.wait_event("ChatTextPatch");
+    stopped.signal(Signal::STOP);
+    // As if it had been stopped for a minute.
+    database
+        .query("UPDATE duologue.processes SET heartbeat_at = heartbeat_at - interval '1 minute'");
+    let dsn = database.bare_dsn();
+    let words = ["sessions", "fork", "s", "--as", "copy", "--store", &dsn, "--output", "json"];
+    let mut command = duologue(&folder, &words);
+    command.env("PGPASSWORD", PASSWORD);
+    let forked = Once::start(command).finish();
+    assert_eq!(forked.status, 0, "{forked:?}");
+    assert!(forked.stdout.contains("turn_goes_on"), "{forked:?}");
+    let turns = database.query("SELECT turns FROM duologue.sessions WHERE id = 'copy'");
+    assert_eq!(turns, "1");
+    database.query("DELETE FROM duologue.sessions WHERE id = 'copy'");
+    stopped.signal(Signal::CONT);
+    assert_eq!(stopped.wait_done("r2"), "ok");
+    let ended = stopped.finish();
+    assert_eq!(errors(&ended.frames, ""), [""; 0]);
+    check_stored(&database, &ended.frames);
     check_resumes(&database);
 }
 

@@ -525,6 +525,22 @@ fn a_copy_of_a_damaged_conversation_has_what_can_be_read_and_the_log_says_so() {
 
 #[test]
 fn a_node_without_a_store_has_no_list() {
+#[test]
+fn a_copy_of_a_conversation_that_answers_lacks_that_turn_and_the_log_says_so() {
+    let folder = Folder::new();
+    let node = Node::start(&["--store", &folder.name("store.db"), "--echo-delay-ms", "20"]);
+    let mut talk = node.attach("one");
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "ok");
+    talk.send(submit("r2", &"word ".repeat(10_000)));
+    talk.wait_event("ChatTextPatch");
+    let fork = ForkRequest { session_id: "one".to_owned(), new_session_id: "copy".to_owned() };
+    let mut client = node.client();
+    let copy = wait(async { client.fork(fork).await }).expect("a copy").into_inner();
+    assert_eq!(copy.turns, 1);
+    node.server.wait_log("turn 2 has no end yet");
+}
+
     let node = Node::start(&[]);
     // A setting, and no fault of the node.
     for path in ["/v1/sessions", "/v1/sessions/s", "/v1/sessions/s/export"] {

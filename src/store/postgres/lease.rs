@@ -89,6 +89,13 @@ pub(super) async fn acquire(
     Ok(LeasedSession::new(session, fence, token))
 }
 
+/// Whether a process has the lease of a session that is not known to have ended. A lease stays with a process that was
+/// stopped for longer than its heartbeat is valid, as long as nobody takes it: who only reads must not.
+pub(super) async fn is_held(link: &Link, session: &SessionId) -> Result<bool, PostgresError> {
+    let held = held(link, session.as_str()).await?;
+    Ok(held.is_some_and(|held| !process::has_ended(&held.machine)))
+}
+
 /// The token of a new lease.
 pub(super) fn new_token() -> String {
     Uuid::new_v4().to_string()
@@ -142,13 +149,18 @@ async fn attempt(
     if let Some(fence) = acquired {
         return Ok(Ok(fence));
     }
-    let row = link.row(HOLDER, &[(&wanted.session, Type::TEXT)]).await?;
-    Ok(Err(row.map_or_else(Held::default, |row| Held {
+    Ok(Err(held(link, wanted.session).await?.unwrap_or_default()))
+}
+
+/// The lease of a session; `None` if no process has one.
+async fn held(link: &Link, session: &str) -> Result<Option<Held>, PostgresError> {
+    let row = link.row(HOLDER, &[(&session, Type::TEXT)]).await?;
+    Ok(row.map(|row| Held {
         holder: row.get(0),
         machine: row.get(1),
         process: row.get(2),
         address: row.get(3),
-    })))
+    }))
 }
 
 /// The fence of the lease; `None` if another process has it.

@@ -78,8 +78,8 @@ pub(crate) enum Event {
     Edited(Result<String, EditorFailure>),
     /// The shell command of the person has ended, or could not be started.
     CommandEnded(Result<CommandOutput, String>),
-    /// The conversation was copied, and the copy has this id.
-    Forked(Result<String, String>),
+    /// The conversation was copied, or why it was not.
+    Forked(Result<Copied, String>),
     /// Another conversation has begun, and how that is announced.
     Opened(String),
     /// Another conversation could not begin, and why.
@@ -168,6 +168,14 @@ pub(crate) enum Action {
     EndInput,
     /// Stop the run and end.
     Quit,
+}
+
+/// The copy of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Copied {
+    pub(crate) session: String,
+    /// Which turn was left out, and why, for people.
+    pub(crate) omission: Option<String>,
 }
 
 /// Another conversation.

@@ -1,6 +1,6 @@
 //! `/fork`: the conversation goes on in a copy.
 
-use super::{Action, Note, Opening, State};
+use super::{Action, Copied, Note, Opening, State};
 
 impl State {
     /// `/fork`: copies the conversation in its store, and continues in the copy.
@@ -23,10 +23,13 @@ impl State {
     }
 
     /// The conversation was copied, or why it was not.
-    pub(super) fn forked(&mut self, copy: Result<String, String>) -> Vec<Action> {
+    pub(super) fn forked(&mut self, copy: Result<Copied, String>) -> Vec<Action> {
         self.is_opening = false;
         match copy {
-            Ok(session) => self.open(Opening::Copied { session }),
+            Ok(Copied { session, omission }) => {
+                omission.into_iter().for_each(|text| self.note(Note::Warning, text));
+                self.open(Opening::Copied { session })
+            }
             Err(why) => {
                 self.not_copied();
                 self.note(Note::Error, why);
@@ -63,7 +66,9 @@ mod tests {
         scene.event(Event::Forked(Err("the disk is full".to_owned())));
         assert_eq!(notes(&scene)[1], "the disk is full");
         let session = "copy".to_owned();
-        scene.event(Event::Forked(Ok(session.clone())));
+        let omission = Some("turn 2 has no end yet".to_owned());
+        scene.event(Event::Forked(Ok(Copied { session: session.clone(), omission })));
+        assert_eq!(notes(&scene)[2], "turn 2 has no end yet");
         assert_eq!(scene.actions.last(), Some(&Action::Open(Opening::Copied { session })));
     }
 

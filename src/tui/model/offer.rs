@@ -73,7 +73,7 @@ impl State {
 mod tests {
     use super::*;
     use crate::tui::model::tests::Scene;
-    use crate::tui::model::{Event, Opening};
+    use crate::tui::model::{Copied, Event, Opening};
 
     fn held(is_only: bool) -> Scene {
         let mut scene = Scene::new();
@@ -98,7 +98,8 @@ mod tests {
         scene.key(Key::Enter);
         assert_eq!(scene.actions.len(), 2);
         let session = "copy".to_owned();
-        scene.event(Event::Forked(Ok(session.clone())));
+        let copied = Copied { session: session.clone(), omission: None };
+        scene.event(Event::Forked(Ok(copied)));
         assert_eq!(scene.actions.last(), Some(&Action::Open(Opening::Copied { session })));
         scene.event(Event::Opened(String::new()));
         assert!(scene.state.offer.is_none());

@@ -9,7 +9,7 @@ use crate::protocol::wire::Frame;
 use crate::store::LOCKED_ADVICE;
 use crate::support::terminal::escape_control;
 use crate::support::threads;
-use crate::tui::model::{Event, Opening, Status};
+use crate::tui::model::{Copied, Event, Opening, Status};
 use crate::tui::terminal::keys::{Press, Typed};
 use std::collections::VecDeque;
 use std::future::pending;
@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 /// A conversation that is to be opened.
 pub(super) enum Candidate {
     /// It is being copied; then it has an id, or a reason why it has none.
-    Copied(oneshot::Receiver<Result<String, String>>),
+    Copied(oneshot::Receiver<Result<Copied, String>>),
     /// Its settings are looked for, perhaps in a store.
     Wanted(Opening, oneshot::Receiver<anyhow::Result<NextConversation>>),
     Begun(Box<Begun>),
@@ -37,8 +37,8 @@ pub(super) struct Begun {
 
 /// The outcome of opening the candidate.
 pub(super) enum Opened {
-    /// It is copied and has this id, or why it is not.
-    Copy(Result<String, String>),
+    /// It is copied, or why it is not.
+    Copy(Result<Copied, String>),
     /// Its settings are there, or why they are not.
     Settings(anyhow::Result<Box<NextConversation>>),
     /// Its store, if there is one, is open, and its session locked and loaded.
@@ -74,8 +74,10 @@ impl Shell<'_> {
         let events = self.found.0.clone();
         let work = move || {
             // A person who stays in this conversation has the copy all the same.
-            if let Err(Ok(copy)) = copied.send(forker.copy(&session)) {
-                let done = format!("the copy {copy} is in the store; /resume lists it");
+            if let Err(Ok(Copied { session, omission })) = copied.send(forker.copy(&session)) {
+                let omission = omission.map_or_else(String::new, |it| format!("; {it}"));
+                let done =
+                    format!("the copy {session} is in the store; /resume lists it{omission}");
                 drop(events.send(Event::Reported(Ok(done))));
             }
         };
@@ -116,7 +118,7 @@ impl Shell<'_> {
         }
     }
 
-    fn copied(&mut self, copy: Result<String, String>) {
+    fn copied(&mut self, copy: Result<Copied, String>) {
         self.candidate = None;
         self.update(Event::Forked(copy));
         if self.candidate.is_none() {

@@ -102,14 +102,14 @@ pub(super) fn fork(args: &ForkArgs) -> Result<u8, Failure> {
         Ok(found) => found,
         Err(error) => return maker.refuse(error),
     };
+    let omission = found.omission();
     if let Some(loss) = found.loss {
         maker.partial = Some(partial(&loss));
         maker.warn(command_code::STORE_DEGRADED, loss);
     }
     let count = u32::try_from(found.copy.turns.len()).unwrap_or(u32::MAX);
-    if found.goes_on && args.turns.is_none() {
-        let warning = format!("turn {} has not ended and was not copied", count.saturating_add(1));
-        maker.warn("turn_goes_on", warning);
+    if let Some(warning) = omission.filter(|_| args.turns.is_none()) {
+        maker.warn(command_code::TURN_GOES_ON, warning);
     }
     if let Some(wanted) = args.turns.filter(|wanted| *wanted > count) {
         return maker.refuse(no_turn(&args.id, wanted, count));
