@@ -40,9 +40,9 @@ pub(crate) use error::AWAY;
 pub(crate) use error::LOCKED_ADVICE;
 #[cfg(feature = "serve")]
 pub(crate) use error::{EXISTS, HELD_BY};
-#[cfg(feature = "serve")]
-pub(crate) use inspection::fault_of_file;
 pub(crate) use inspection::{Checked, Inspected, Inspection, Tables};
+#[cfg(feature = "serve")]
+pub(crate) use inspection::{FileFault, fault_of_file};
 pub(crate) use library::{
     Conversation, Deleted, GENERATED_PREFIX, Library, Listing, Summary, ambiguous, shown_ids,
 };

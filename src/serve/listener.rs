@@ -14,8 +14,10 @@ use crate::protocol::proto::fleet::DESCRIPTORS;
 use crate::protocol::proto::fleet::fleet_server::FleetServer;
 use crate::session::{ExitCode, Signal};
 use crate::store::{
-    HEARTBEAT_MAX, Inspected, Library, StorePlace, advertise, fault_of_file, taken_sessions,
+    FileFault, HEARTBEAT_MAX, Inspected, Library, StorePlace, advertise, fault_of_file,
+    taken_sessions,
 };
+use crate::support::terminal::escape_control;
 use crate::support::threads;
 use crate::transport::{Finish, Signals, Stdio};
 use axum::Router;
@@ -158,11 +160,14 @@ async fn begin(stdio: Stdio, mut services: Services) -> Result<Begun, NotBegun> 
     Ok(Begun { node, listener, health, router, connections_max })
 }
 
-/// Checks the files that conversations are to be stored in. A server is asked beside the start of the node, and what is
-/// wrong is logged: it may come later.
+/// Checks the files that conversations are to be stored in. What may be mended while the node runs is logged, as a disk
+/// that is full. A server may come later: it is asked beside the start of the node.
 fn check_stores(places: &[StorePlace]) -> Result<(), NotBegun> {
-    if let Some(why) = places.iter().find_map(fault_of_file) {
-        return Err((ExitCode::Usage, why));
+    for fault in places.iter().filter_map(fault_of_file) {
+        match fault {
+            FileFault::Lasting(why) => return Err((ExitCode::Usage, why)),
+            FileFault::Passing(why) => tracing::warn!("{STORE_UNUSABLE}: {}", escape_control(&why)),
+        }
     }
     let servers = places.iter().filter(|place| place.path().is_none());
     let servers: Vec<_> = servers.cloned().collect();

@@ -90,6 +90,9 @@ pub(super) enum StoreError {
     Defect,
     #[error("the conversation can't be stored: {0}")]
     NoThread(NoThread),
+    /// Nothing that comes with time makes this a place for a store.
+    #[error("the store {} can't be {action}: {why}", path.display())]
+    Unfit { path: PathBuf, action: &'static str, why: String },
     #[error("the store {} can't be {action}: {source}", path.display())]
     Io { path: PathBuf, action: &'static str, source: io::Error },
     #[error("the store can't be read or written: {}", explained(.0))]
@@ -160,6 +163,14 @@ impl StoreError {
     /// The server of the store does not answer.
     pub(super) fn is_away(&self) -> bool {
         matches!(self, Self::Postgres(error) if error.is_silence() || error.is_cut())
+    }
+
+    /// Another place has to be named: no disk that is mended, and no permission, makes a store of what is there.
+    #[cfg(feature = "serve")]
+    pub(super) fn is_lasting(&self) -> bool {
+        let is_foreign = matches!(self, Self::NotAStore(_) | Self::NotADatabase(_));
+        let is_other_format = matches!(self, Self::Newer { .. } | Self::Older { .. });
+        is_foreign || is_other_format || matches!(self, Self::Unfit { .. })
     }
 
     /// There is no store yet at the place that is named.

@@ -65,10 +65,20 @@ pub(super) fn inspect(place: &StorePlace, connects: bool, reads: bool) -> Inspec
     Inspected { place: place.to_string(), found }
 }
 
-/// Why no conversation can be stored in the file at `place`, now or later; `None` if one can, for a file that another
-/// program has locked, and for a database on a server, which may come.
+/// What is wrong with the file of a store, for people.
 #[cfg(feature = "serve")]
-pub(crate) fn fault_of_file(place: &StorePlace) -> Option<String> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FileFault {
+    /// Another place has to be named.
+    Lasting(String),
+    /// It may be used once its disk, its permissions or what has locked it allow that, and be read meanwhile.
+    Passing(String),
+}
+
+/// What is wrong with the file at `place`; `None` if nothing is, and for a database on a server.
+#[cfg(feature = "serve")]
+pub(crate) fn fault_of_file(place: &StorePlace) -> Option<FileFault> {
     let error = sqlite::inspect(place.path()?, false).err()?;
-    (!error.is_busy()).then(|| error.to_string())
+    let why = error.to_string();
+    Some(if error.is_lasting() { FileFault::Lasting(why) } else { FileFault::Passing(why) })
 }

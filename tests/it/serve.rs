@@ -6,11 +6,13 @@ use crate::provider::{Provider, Step, says};
 use crate::serve_node::{LISTEN, Node, Talk, attach, wait, with_provider};
 use crate::serve_watched::metrics;
 use crate::server::{Folder, KEY, Launch, Server};
+use crate::store::{kill, stored};
 use crate::tools::{self, run, text};
-use duologue::protocol::proto::fleet::{Attach, Opening};
+use duologue::protocol::proto::fleet::{Attach, ListRequest, Opening};
 use rustix::process::Signal;
 use serde_json::json;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use tonic::Code;
 
 fn names(frames: &[Frame], id: &str) -> Vec<String> {
@@ -427,6 +429,34 @@ fn a_node_does_not_begin_with_a_file_that_can_never_be_a_store() {
     }
     let node = Node::start(&["--store", "postgres://ann@127.0.0.1:1/x"]);
     node.server.wait_log("the store postgres://127.0.0.1:1/x can't be reached");
+}
+
+/// A loss of power has cut the log of one store, and the other one can only be read.
+#[test]
+fn a_node_begins_with_a_store_that_can_not_be_used_yet() {
+    let folder = Folder::new();
+    let mut server = stored(&folder, &[]).start();
+    assert_eq!(server.turn("r1", "one"), "ok");
+    kill(server);
+    let log = fs::OpenOptions::new().write(true).open(folder.path("store-wal")).expect("a log");
+    let length = log.metadata().expect("a log").len();
+    log.set_len(length - 100).expect("our file");
+    let node = Node::start(&["--store", &folder.name("store")]);
+    node.server.wait_log("ends in the middle of a page");
+    // Root may write it.
+    if rustix::process::geteuid().is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    let mut server = stored(&folder, &[]).start();
+    assert_eq!(server.turn("r1", "one"), "ok");
+    server.finish();
+    fs::set_permissions(folder.path("store"), fs::Permissions::from_mode(0o444)).expect("our file");
+    let node = Node::start(&["--store", &folder.name("store")]);
+    node.server.wait_log("can't be written");
+    let mut client = node.client();
+    let listed = wait(client.list(ListRequest::default())).expect("a list").into_inner();
+    assert_eq!(listed.sessions.len(), 1);
 }
 
 #[test]

@@ -26,7 +26,12 @@ pub(in crate::store) fn inspect(path: &Path, reads: bool) -> Result<Inspection, 
     let about = match path.metadata() {
         Ok(about) => about,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            check_makeable(path).map_err(failed("made"))?;
+            let unfit = |why: io::Error| StoreError::Unfit {
+                path: path.to_owned(),
+                action: "made",
+                why: why.to_string(),
+            };
+            check_makeable(path).map_err(unfit)?;
             return Ok(Inspection { is_remote, ..Inspection::default() });
         }
         Err(error) => return Err(failed("opened")(error)),

@@ -19,7 +19,10 @@ const LINKS_MAX: u32 = 40;
 
 /// The absolute path of the file, without symbolic links. The file and its folders need not be there.
 pub(in crate::store) fn resolve(path: &Path) -> Result<PathBuf, StoreError> {
-    try_resolve(path).map_err(|source| unusable(path, source))
+    try_resolve(path).map_err(|source| match source.kind() == ErrorKind::NotADirectory {
+        true => unfit(path, source.to_string()),
+        false => StoreError::Io { path: path.to_owned(), action: "opened", source },
+    })
 }
 
 /// Whether both name one file, which need not be there.
@@ -58,7 +61,7 @@ pub(super) fn check_kind(path: &Path, about: &Metadata) -> Result<(), StoreError
         kind if kind.is_dir() => "it is a folder; name a file in it",
         _ => "it is not a regular file; name another file",
     };
-    Err(unusable(path, io::Error::other(what)))
+    Err(unfit(path, what.to_owned()))
 }
 
 /// Checks that this process may read the file, or write it: SQLite's own errors name no file. It is not opened for
@@ -80,7 +83,7 @@ pub(super) fn check_names(path: &Path, about: &Metadata) -> Result<(), StoreErro
         "the file has {names} names (hard links), and what is written under one of them would be lost \
          under the others; keep one name, or copy the file"
     );
-    Err(unusable(path, io::Error::other(what)))
+    Err(unfit(path, what))
 }
 
 /// Whether the file at `path`, in which SQLite finds no database, may be a store that is damaged. Only for such a
@@ -105,8 +108,8 @@ pub(in crate::store) fn identity(path: &Path) -> Option<(u64, u64)> {
     path.metadata().ok().map(|about| (about.dev(), about.ino()))
 }
 
-fn unusable(path: &Path, source: io::Error) -> StoreError {
-    StoreError::Io { path: path.to_owned(), action: "opened", source }
+fn unfit(path: &Path, why: String) -> StoreError {
+    StoreError::Unfit { path: path.to_owned(), action: "opened", why }
 }
 
 #[cfg(test)]
