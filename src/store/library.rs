@@ -529,6 +529,11 @@ impl Library {
 }
 
 impl Reader<'_> {
+    /// Why one of the stores is not read any more, for people.
+    pub(crate) fn away(&self) -> Option<&str> {
+        self.away.as_deref()
+    }
+
     /// Where all words of a search are in a session, at most `max` places; `None` if there is no such
     /// session.
     ///
@@ -558,7 +563,8 @@ impl Reader<'_> {
         let mut best: Option<Reading> = None;
         let mut absent = None;
         let session = &self.library.stored(session);
-        for store in &mut self.stores {
+        let mut number = 0;
+        while let Some(store) = self.stores.get_mut(number) {
             match store.load(session, sink()) {
                 Ok(reading) => {
                     let is_longer = best.as_ref().is_none_or(|best| {
@@ -572,9 +578,13 @@ impl Reader<'_> {
                 Err(error) if error.is_absence() => absent = Some(error),
                 Err(error) if self.library.does_without(&error) => {
                     self.away = Some(error.to_string());
+                    // The next session would wait for it as long.
+                    drop(self.stores.remove(number));
+                    continue;
                 }
                 Err(error) => return Err(error),
             }
+            number += 1;
         }
         if let Some(why) = &self.away
             && !best.as_ref().is_some_and(Reading::is_there)

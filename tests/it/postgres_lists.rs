@@ -97,6 +97,33 @@ fn a_file_is_read_while_the_server_of_the_other_store_is_away() {
     assert_eq!(sessions(&["show", "s"]).status, 0, "it is deleted in none");
 }
 
+/// The server answers until the first log is read.
+#[test]
+fn a_search_waits_once_for_a_server_that_falls_silent() {
+    const FOUND: usize = 4;
+    needs!(Postgres);
+    let (database, folder) = (Database::new(), Folder::new());
+    let proxy = Proxy::start(database.port);
+    let (file, dsn) = (folder.name("file"), database.dsn_at(proxy.port));
+    let places = ["--turns-db", &file, "--timeline-dsn", &dsn];
+    for number in 0..FOUND {
+        let id = format!("s{number}");
+        let words = ["exec", "--engine", "echo", "--session-id", &id, "seldom"];
+        let ended = run(&folder, &[&words[..], &places].concat());
+        assert_eq!(ended.status, 0, "{ended:?}");
+    }
+    proxy.stall_at("duologue.log");
+    let before = proxy.connections();
+    let found = run(&folder, &[&["sessions", "search", "seldom"][..], &places].concat());
+    assert_eq!(found.stdout.lines().count(), 2 * FOUND, "each with its answer: {found:?}");
+    assert_eq!(found.status, 1, "{found:?}");
+    let place = format!("127.0.0.1:{}/{} did not answer", proxy.port, database.name);
+    assert_eq!(found.stderr.matches(&place).count(), 1, "{found:?}");
+    // One for the list, one for the logs, and at most one more.
+    let made = proxy.connections() - before;
+    assert!(made <= 3, "{made} connections");
+}
+
 /// The sizes of sessions take the server long, and only a list has them.
 #[test]
 fn a_short_id_is_found_without_a_look_into_logs() {

@@ -237,6 +237,8 @@ struct Armed {
     how: Option<Loss>,
     /// Nothing gets through of the connections before this one, and none of them ends.
     stalled_before: usize,
+    /// From the first question with these words on, all of them are stalled.
+    stalled_at: Option<&'static str>,
     /// The server can't be reached: whatever is sent cuts its connection, and there are no new ones.
     is_cut: bool,
 }
@@ -313,6 +315,11 @@ impl Proxy {
         self.arm(Armed { stalled_before: usize::MAX, ..Armed::default() });
     }
 
+    /// The server hangs from the first question with these words on.
+    pub(crate) fn stall_at(&self, words: &'static str) {
+        self.arm(Armed { stalled_at: Some(words), ..Armed::default() });
+    }
+
     /// The connections that there are hang, and others do not.
     pub(crate) fn stall_open(&self) {
         let stalled_before = self.made.load(Ordering::Relaxed);
@@ -383,6 +390,9 @@ fn forward(
             let mut armed = armed.lock().expect("no panic");
             if armed.is_cut {
                 return Fate::Cut;
+            }
+            if armed.stalled_at.is_some_and(has) {
+                armed.stalled_before = usize::MAX;
             }
             if number < armed.stalled_before {
                 return Fate::Stalled;

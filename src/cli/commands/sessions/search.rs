@@ -33,8 +33,8 @@ pub(super) fn search(args: &SearchArgs) -> Result<u8, Failure> {
     }
     let (mut envelope, mut out) = (Envelope::new(), Out::new()?);
     let (mut count, mut error) = (0, None);
-    for loss in losses {
-        degraded(&mut envelope, loss, &mut error);
+    for loss in &losses {
+        degraded(&mut envelope, loss.clone(), &mut error);
     }
     if !args.words.iter().any(|word| word.chars().any(char::is_alphanumeric)) {
         let why = "there is no letter and no digit in the words, and nothing else is searched";
@@ -73,6 +73,10 @@ pub(super) fn search(args: &SearchArgs) -> Result<u8, Failure> {
             envelope.warn("more", why);
             break;
         }
+    }
+    let away = reader.as_ref().and_then(|reader| reader.away());
+    if let Some(why) = away.filter(|why| !losses.iter().any(|loss| loss == why)) {
+        degraded(&mut envelope, why.to_owned(), &mut error);
     }
     if args.output.is_json() {
         envelope.finish(error.as_ref(), None, &mut out)?;
