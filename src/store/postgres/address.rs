@@ -1,6 +1,6 @@
 //! A PostgreSQL database, and how it is connected to. The names and meanings of options are libpq's. Pure.
 
-use super::dsn::{Options, SCHEMES, get, malformed, take, words};
+use super::dsn::{Options, SCHEMES, get, malformed, take, unsupported, words};
 use crate::support::secret::Secret;
 use std::fmt;
 use std::net::IpAddr;
@@ -111,10 +111,7 @@ impl Address {
         let identity = identity(&mut options)?;
         check_binding(take(&mut options, "channel_binding").as_deref())?;
         if let Some((key, _)) = options.iter().find(|(key, _)| !PASSED_ON.contains(&key.as_str())) {
-            return Err(format!(
-                "the option `{}` of a PostgreSQL address is not supported; leave it out",
-                key.escape_default()
-            ));
+            return Err(unsupported(key));
         }
         if get(&options, "host").is_none() && get(&options, "hostaddr").is_none() {
             options.push(("host".to_owned(), SOCKET_FOLDER.to_owned()));

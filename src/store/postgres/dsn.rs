@@ -13,10 +13,11 @@ const ENCODED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_').remove(b'~').remove(b',');
 
 /// Options that are passwords.
-const PASSWORDS: [&str; 2] = ["password", "sslpassword"];
+const PASSWORDS: [&str; 3] = ["password", "sslpassword", "oauth_client_secret"];
 
-/// Names of libpq's options (PostgreSQL's manual, "Parameter Key Words"), also of those that are not supported.
-const KEYS: [&str; 48] = [
+/// Names of libpq's options (PostgreSQL's manual, "Parameter Key Words"), also of those that are not supported, and
+/// `ssl`, which it takes for `sslmode` in a URL.
+const KEYS: [&str; 53] = [
     "application_name",
     "channel_binding",
     "client_encoding",
@@ -36,6 +37,10 @@ const KEYS: [&str; 48] = [
     "load_balance_hosts",
     "max_protocol_version",
     "min_protocol_version",
+    "oauth_client_id",
+    "oauth_client_secret",
+    "oauth_issuer",
+    "oauth_scope",
     "options",
     "passfile",
     "password",
@@ -48,6 +53,7 @@ const KEYS: [&str; 48] = [
     "scram_server_key",
     "service",
     "servicefile",
+    "ssl",
     "ssl_max_protocol_version",
     "ssl_min_protocol_version",
     "sslcert",
@@ -108,7 +114,7 @@ impl Dsn {
     pub(in crate::store) fn without_password(&self) -> Option<TypedPlace> {
         let mut options = self.options().ok()?;
         let before = options.len();
-        options.retain(|(key, _)| !PASSWORDS.contains(&key.as_str()));
+        options.retain(|(key, _)| !is_password(key));
         let had_password = options.len() < before;
         let encoded = |text: &str| utf8_percent_encode(text, ENCODED).to_string();
         let user = take(&mut options, "user").map(|user| format!("{}@", encoded(&user)));
@@ -174,16 +180,33 @@ pub(super) fn malformed() -> String {
         .to_owned()
 }
 
+/// The error of an option that can't be used.
+pub(super) fn unsupported(key: &str) -> String {
+    format!("the option `{key}` of a PostgreSQL address is not supported; leave it out")
+}
+
 /// The name of an option.
 ///
 /// # Errors
-/// If libpq has none of it: then it may be a part of a password that was not encoded or quoted, and is not shown.
-fn known_key(name: &str) -> Result<String, String> {
-    KEYS.iter().find(|known| **known == name).map(|known| (*known).to_owned()).ok_or_else(|| {
+/// If libpq has none of it. Where it `may_be_secret`, as a part of a password that was not encoded or quoted, it is not
+/// shown.
+fn known_key(name: &str, may_be_secret: bool) -> Result<String, String> {
+    if let Some(known) = KEYS.iter().find(|known| **known == name) {
+        return Ok((*known).to_owned());
+    }
+    // An address of another form may be taken for a name.
+    let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    Err(if is_word && !may_be_secret {
+        unsupported(name)
+    } else {
         "it has an option that libpq does not know, which is not shown, as it may be a part of a password; \
          write %3F for ? and %26 for & in a URL, and put a value with spaces into single quotes"
             .to_owned()
     })
+}
+
+fn is_password(key: &str) -> bool {
+    PASSWORDS.contains(&key)
 }
 
 /// For a person who has named a file.
@@ -232,10 +255,13 @@ fn of_url(rest: &str) -> Result<Options, String> {
     if ports.iter().any(|port| !port.is_empty()) {
         options.push(("port".to_owned(), ports.join(",")));
     }
+    // A password may have a question mark in it, where the end of the user has not come before, or comes behind.
+    let mut may_be_secret = user.is_empty() || query.contains('@');
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').ok_or_else(malformed)?;
         // A later one counts, as in libpq.
-        let key = known_key(&decoded(name)?)?;
+        let key = known_key(&decoded(name)?, may_be_secret)?;
+        may_be_secret |= is_password(&key);
         take(&mut options, &key);
         options.push((key, decoded(value)?));
     }
@@ -255,7 +281,9 @@ fn of_words(text: &str) -> Result<Options, String> {
     while !rest.is_empty() {
         let no_option = || format!("{}; {FILES}", malformed());
         let (name, after) = rest.split_once('=').ok_or_else(no_option)?;
-        let key = known_key(name.trim())?;
+        // A password with a space goes on behind it.
+        let may_be_secret = options.iter().any(|(key, _)| is_password(key));
+        let key = known_key(name.trim(), may_be_secret)?;
         let after = after.trim_start();
         let (quote, mut chars) = match after.strip_prefix('\'') {
             Some(quoted) => (true, quoted.chars()),
@@ -307,7 +335,9 @@ mod tests {
             "postgres://ada:12?S3cret=rd@h/chat",
             "postgres://ada:12?S3cret@h/chat",
             "postgres://ada:12/x?S3cret=rd@h/chat",
-            "postgres://h/chat?user=ada&s3cret=1",
+            "postgres://ada:pa@s/s?S3cret=1@h/chat",
+            "postgres://ada@h/chat?password=two&s3cret=1",
+            "postgers://ada:s3cret@h/chat?sslmode=require",
             "host=h password=two S3cret dbname=x",
             "host=h password=two s3cret=1",
         ] {
@@ -316,10 +346,18 @@ mod tests {
             let shown = format!("{why} {dsn} {dsn:?} {:?}", dsn.without_password());
             assert!(!shown.to_lowercase().contains("s3cret"), "{shown}");
         }
-        // An option that is known and not supported is named.
-        for text in ["postgres://h/chat?sslcrl=/c", "host=h sslcrl = /c"] {
+        // An option that is not supported is named elsewhere.
+        for (text, key) in [
+            ("postgres://h/chat?sslcrl=/c", "`sslcrl`"),
+            ("host=h sslcrl = /c", "`sslcrl`"),
+            ("host=h schema=public", "`schema`"),
+            ("postgres://ada@h/c?schema=public", "`schema`"),
+            ("postgres://ada:12@h/c?sslmode=require&schema=public", "`schema`"),
+            ("postgres://ada@h/c?ssl=true", "`ssl`"),
+            ("postgres://h/c?ssl=true", "`ssl`"),
+        ] {
             let why = Dsn::new(text).expect("a text").address(&|_| None).expect_err(text);
-            assert!(why.contains("`sslcrl`"), "{why}");
+            assert!(why.contains(key), "{why}");
         }
         // As in libpq, what follows the name of the database has no user.
         let dsn = Dsn::new("postgres://h/chat?user=ada@site").expect("a text");
