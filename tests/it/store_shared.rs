@@ -5,7 +5,7 @@ use crate::frames::{Frame, errors, snapshot, submit};
 use crate::once::{Once, duologue};
 use crate::postgres_server::Database;
 use crate::provider::{Provider, Step, says};
-use crate::server::{Folder, Server, openai};
+use crate::server::{Folder, Server, echo, openai};
 use crate::store::resumed;
 use duologue::engine::echo::Echo;
 use duologue::host::HostSettings;
@@ -348,6 +348,13 @@ fn what_root_makes_beside_a_store_belongs_to_its_owner() {
     }
     let again = ask("work", false);
     assert_eq!(again.status, 0, "{again:?}");
+    // The lock names who has it, and not who had it before.
+    let mut holder = echo(&["--store", &folder.name("store"), "--session", "work"]).start();
+    assert_eq!(holder.turn("r", "one"), "ok");
+    let locked = ask("work", false);
+    let named = format!("process {} on", holder.process().0);
+    assert!(locked.stderr.contains(&named), "{named}: {locked:?}");
+    holder.finish();
     // As an earlier version has left it.
     files().for_each(|lock| chown(lock, Some(0), Some(0)).expect("root may"));
     let refused = ask("work", false);

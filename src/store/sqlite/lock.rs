@@ -48,10 +48,9 @@ pub(super) fn lock(path: &Path, session: &SessionId) -> Result<File, StoreError>
         }
     }
     // What it says is for people; a lock without it is as good.
-    if file.metadata().is_ok_and(|about| is_own(&about)) {
+    if file.metadata().is_ok_and(|about| is_own(&about, path)) {
         file.set_len(0).and_then(|()| writeln!(file, "{}", own_name())).ok();
     }
-    // Afterwards: only a file of this user is written.
     if is_new {
         give_to_owner(&file, path);
     }
@@ -165,9 +164,12 @@ fn refused(path: &Path, what: &str) -> io::Error {
     ))
 }
 
-/// The file is ours, and has no other name under which it is something else.
-fn is_own(about: &Metadata) -> bool {
-    about.is_file() && about.nlink() == 1 && about.uid() == geteuid().as_raw()
+/// The lock is ours, or what root has given to the owner of the database, and has no other name under which it is
+/// something else.
+fn is_own(about: &Metadata, database: &Path) -> bool {
+    let own = geteuid();
+    let is_given = || own.is_root() && database.metadata().is_ok_and(|it| it.uid() == about.uid());
+    about.is_file() && about.nlink() == 1 && (about.uid() == own.as_raw() || is_given())
 }
 
 /// The folder of a database's lock files.
