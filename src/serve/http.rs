@@ -388,7 +388,7 @@ async fn ready(State(node): OfNode) -> Response {
     }
 }
 
-async fn about(State(node): OfNode) -> Response {
+async fn about(State(node): OfNode, _: Parameters<NoOptions>) -> Response {
     let info = info(&node);
     document(&json!({
         "server": info.server, "version": info.version, "protocol": info.protocol,

@@ -157,9 +157,10 @@ pub(super) async fn delete(node: &Arc<Node>, key: Key, is_forwarded: bool) -> Re
     // Clients that come back meanwhile are told to wait, and don't have it opened again.
     let _deleting = node.deleting(&key);
     let was_open = node.end(&key, was_deleted()).await;
-    if was_open && node.services.library.is_none() {
-        // The memory was all that it was in.
-        return Ok(());
+    // The memory is all that it can be in.
+    if node.services.library.is_none() {
+        let why = "there is no such conversation in memory, and this node stores none";
+        return was_open.then_some(()).ok_or_else(|| Refusal::new(RefusalKind::NotFound, why));
     }
     let until = Instant::now() + TAKE_OVER_MAX;
     let mut was_there = was_open;
@@ -257,10 +258,10 @@ pub(super) async fn fork(
         if let Some(loss) = &ended.loss {
             tracing::warn!("not all of a session can be copied: {}", escape_control(loss));
         }
-        let mut ids = Ids::new(Uuid::new_v4().as_u128());
         if let Some(omission) = ended.omission() {
             tracing::warn!("not all of a session was copied: {omission}");
         }
+        let mut ids = Ids::new(Uuid::new_v4().as_u128());
         let turns = u32::try_from(ended.copy.turns.len()).unwrap_or(u32::MAX);
         let settings = StoreSettings {
             places,

@@ -208,6 +208,7 @@ fn each_refusal_is_a_document() {
     for (method, path) in [
         (Method::GET, "/v1/sessions/s/events?since=abc"),
         (Method::GET, "/v1/sessions?page_size=-1"),
+        (Method::GET, "/v1/info?foo=1"),
         (Method::GET, "/v1/sessions?foo=1"),
         (Method::GET, "/v1/sessions?since=1"),
         (Method::GET, "/v1/sessions/s?foo=1"),
@@ -389,7 +390,8 @@ fn a_conversation_that_is_not_stored_is_deleted_from_memory() {
     call(&node, Method::POST, "/v1/sessions/s/requests", &submit("r", "hello"));
     assert_eq!(call(&node, Method::DELETE, "/v1/sessions/s", "").0, 200);
     assert_eq!(node.info().conversations, 0);
-    assert_ne!(call(&node, Method::DELETE, "/v1/sessions/s", "").0, 200, "it is gone");
+    let (status, body) = call(&node, Method::DELETE, "/v1/sessions/s", "");
+    assert_eq!(status, 404, "it is gone: {body}");
 }
 
 #[test]
@@ -524,8 +526,6 @@ fn a_copy_of_a_damaged_conversation_has_what_can_be_read_and_the_log_says_so() {
 }
 
 #[test]
-fn a_node_without_a_store_has_no_list() {
-#[test]
 fn a_copy_of_a_conversation_that_answers_lacks_that_turn_and_the_log_says_so() {
     let folder = Folder::new();
     let node = Node::start(&["--store", &folder.name("store.db"), "--echo-delay-ms", "20"]);
@@ -541,6 +541,8 @@ fn a_copy_of_a_conversation_that_answers_lacks_that_turn_and_the_log_says_so() {
     node.server.wait_log("turn 2 has no end yet");
 }
 
+#[test]
+fn a_node_without_a_store_has_no_list() {
     let node = Node::start(&[]);
     // A setting, and no fault of the node.
     for path in ["/v1/sessions", "/v1/sessions/s", "/v1/sessions/s/export"] {
