@@ -192,14 +192,16 @@ fn is_without_index(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| OF_INDEX.contains(&error.extended_code))
 }
 
-/// Something can't be written: SQLite reports only a disk without a free block by its own code, and a quota or a
-/// limit on the size of files as an error of the disk.
+/// There is no room: SQLite reports only a disk without a free block by its own code.
 fn is_without_room(error: &rusqlite::Error) -> bool {
+    is_without_index(error) || error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+}
+
+/// Something can't be written: SQLite reports a quota and a limit on the size of files as an error of the disk.
+fn is_unwritten(error: &rusqlite::Error) -> bool {
     use rusqlite::ffi::{SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE};
     const UNWRITTEN: [i32; 3] = [SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE];
-    is_without_index(error)
-        || error.sqlite_error_code() == Some(ErrorCode::DiskFull)
-        || error.sqlite_error().is_some_and(|error| UNWRITTEN.contains(&error.extended_code))
+    error.sqlite_error().is_some_and(|error| UNWRITTEN.contains(&error.extended_code))
 }
 
 fn is_damage(error: &rusqlite::Error) -> bool {
@@ -236,6 +238,12 @@ fn explained(error: &rusqlite::Error) -> String {
         return format!(
             "its disk may be full, a quota used up, or a limit on the size of files too low ({error}); make room \
              there"
+        );
+    }
+    if is_unwritten(error) {
+        return format!(
+            "its disk may be full or failing, a quota used up, or a limit on the size of files too low ({error}); \
+             make room there, or check the disk"
         );
     }
     if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) {
@@ -278,6 +286,10 @@ mod tests {
             let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
             let shown = StoreError::from(error).to_string();
             assert!(shown.contains("a limit on the size of files too low"), "{code}: {shown}");
+            // A disk that is dying fails so, too.
+            let may_fail = ![ffi::SQLITE_FULL, ffi::SQLITE_IOERR_SHMSIZE].contains(&code);
+            assert_eq!(shown.contains("full or failing"), may_fail, "{code}: {shown}");
+            assert_eq!(shown.ends_with("make room there"), !may_fail, "{code}: {shown}");
         }
         let read = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_READ), None);
         assert!(!explained(&read).contains("quota"));
