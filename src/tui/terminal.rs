@@ -33,6 +33,16 @@ const MODES_OFF: &str = "\x1b[?2026l\x1b[<u\x1b[?2004l\x1b[?1004l\x1b[?7h\x1b[?2
 const ALTERNATE_ON: &str = "\x1b[?1049h\x1b[2J";
 const ALTERNATE_OFF: &str = "\x1b[?1049l";
 
+/// Whose modes the terminal has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holding {
+    /// Its modes from before the chat.
+    Left,
+    Entered,
+    /// What ends the modes of the chat is written, and the terminal may not have taken it yet.
+    Leaving,
+}
+
 /// A terminal in raw mode while it is entered.
 #[derive(Debug)]
 pub(crate) struct Terminal {
@@ -42,7 +52,7 @@ pub(crate) struct Terminal {
     /// As it was before.
     cooked: Termios,
     has_alternate: bool,
-    is_entered: bool,
+    holding: Holding,
     reader: Option<Reader>,
     /// A size that the system has, and the one that the terminal itself has reported instead.
     corrected: Option<(Size, Size)>,
@@ -56,8 +66,8 @@ impl Terminal {
     pub(crate) fn new(input: File, output: File, has_alternate: bool) -> io::Result<Self> {
         let cooked = tcgetattr(&input)?;
         let writer = Writer::new(&output)?;
-        let (is_entered, reader, corrected) = (false, None, None);
-        Ok(Self { input, output, writer, cooked, has_alternate, is_entered, reader, corrected })
+        let (holding, reader, corrected) = (Holding::Left, None, None);
+        Ok(Self { input, output, writer, cooked, has_alternate, holding, reader, corrected })
     }
 
     /// Takes the terminal: keys come one by one and are not shown.
@@ -68,7 +78,10 @@ impl Terminal {
         let mut raw = self.cooked.clone();
         raw.make_raw();
         // From here on there is something to put back. A process that was stopped by another one has not left.
-        let again = if std::mem::replace(&mut self.is_entered, true) { KEYS_OFF } else { "" };
+        let again = match std::mem::replace(&mut self.holding, Holding::Entered) {
+            Holding::Entered => KEYS_OFF,
+            Holding::Left | Holding::Leaving => "",
+        };
         tcsetattr(&self.input, OptionalActions::Now, &raw)?;
         let alternate = if self.has_alternate { ALTERNATE_ON } else { "" };
         self.write(&format!("{again}{alternate}{MODES_ON}"))?;
@@ -78,16 +91,27 @@ impl Terminal {
         Ok(())
     }
 
-    /// Puts the terminal back.
-    pub(crate) fn leave(&mut self) {
-        if !std::mem::take(&mut self.is_entered) {
+    /// Writes what puts the terminal back, which it may take later: see [`Self::is_drained`]. Then it can be left.
+    pub(crate) fn begin_leaving(&mut self) {
+        if self.holding != Holding::Entered {
             return;
         }
+        self.holding = Holding::Leaving;
         if let Some(reader) = self.reader.take() {
             reader.stop();
         }
         let alternate = if self.has_alternate { ALTERNATE_OFF } else { "" };
-        self.writer.finish(&format!("{MODES_OFF}{alternate}"));
+        self.write(&format!("{MODES_OFF}{alternate}")).ok();
+    }
+
+    /// Puts the terminal back. What a terminal does not take that is stuck is dropped.
+    pub(crate) fn leave(&mut self) {
+        self.begin_leaving();
+        if self.holding == Holding::Left {
+            return;
+        }
+        self.holding = Holding::Left;
+        self.writer.finish();
         // Pending keys and reports were meant for the chat.
         tcflush(&self.input, QueueSelector::IFlush).ok();
         // At once: a terminal that takes nothing would be waited for without an end. Modes of output act on what is
@@ -96,7 +120,7 @@ impl Terminal {
     }
 
     pub(crate) fn is_entered(&self) -> bool {
-        self.is_entered
+        self.holding == Holding::Entered
     }
 
     /// Writes `text`, of which the terminal takes the rest later if it is slow: see [`Self::is_flushed`].
@@ -107,9 +131,14 @@ impl Terminal {
         self.writer.write(text)
     }
 
-    /// Writes `text` once the terminal was left. What a terminal does not take that is stuck is dropped.
-    pub(crate) fn write_last(&mut self, text: &str) {
-        self.writer.finish(text);
+    /// Writes what is left, once the terminal was left. What a terminal does not take that is stuck is dropped.
+    pub(crate) fn finish(&mut self) {
+        self.writer.finish();
+    }
+
+    /// Writes what the terminal takes now; whether it has taken all, or is gone.
+    pub(crate) fn is_drained(&mut self) -> bool {
+        self.writer.has_room() || self.writer.is_flushed()
     }
 
     /// Whether the terminal has taken all that was written.

@@ -63,15 +63,23 @@ impl Person {
         let child = command.spawn().expect("the binary starts");
         drop(command);
         let written = Arc::new(Mutex::new(Vec::new()));
-        let (mut shown, to) = (keys.try_clone().expect("a terminal"), Arc::clone(&written));
-        let read = move || {
+        let mut person = Self { child, keys, line, written, reading: None, modes_before };
+        if is_read {
+            person.reads();
+        }
+        person
+    }
+
+    /// From here on the terminal is read.
+    pub(crate) fn reads(&mut self) {
+        let mut shown = self.keys.try_clone().expect("a terminal");
+        let to = Arc::clone(&self.written);
+        self.reading = Some(thread::spawn(move || {
             let mut piece = [0; 4096];
             while let Ok(bytes @ 1..) = shown.read(&mut piece) {
                 to.lock().expect("no panic").extend_from_slice(&piece[..bytes]);
             }
-        };
-        let reading = is_read.then(|| thread::spawn(read));
-        Self { child, keys, line, written, reading, modes_before }
+        }));
     }
 
     /// Gives the window another size.

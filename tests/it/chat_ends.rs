@@ -10,10 +10,18 @@ use rustix::process::Signal;
 use serde_json::json;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 const CTRL_C: &str = "\u{3}";
 const UP: &str = "\u{1b}[A";
+
+/// Longer than a chat that a signal ends waits for a terminal that takes nothing.
+const STALL_TIME: Duration = Duration::from_secs(2);
+
+/// Paragraphs of an answer that a terminal does not hold which nobody reads.
+const PARAGRAPHS: usize = 1_500;
 
 /// The command that the chat has printed to go on.
 #[track_caller]
@@ -185,15 +193,83 @@ fn a_signal_keeps_the_draft_and_the_prompts_that_wait() {
 fn a_signal_ends_a_chat_whose_terminal_takes_nothing() {
     for (signal, expected) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
         let folder = Folder::new();
-        let answer: String =
-            (0..5_000).map(|n| format!("Paragraph {n} of an answer.\n\n")).collect();
-        fs::write(folder.path("answer"), answer).expect("a file");
-        let options = ["--echo-answer", "answer", "go"];
-        let person = Person::unread(with_default_signals(&chat(&folder, &options)));
+        let person = Person::unread(with_default_signals(&answering_at_length(&folder)));
         person.fills_terminal();
         person.process().send(signal);
         assert_eq!(person.ends_unread(), expected);
     }
+}
+
+/// A chat whose first answer has all [`PARAGRAPHS`].
+fn answering_at_length(folder: &Folder) -> Command {
+    let paragraphs = (0..PARAGRAPHS).map(|n| format!("Paragraph {n} of an answer.\n\n"));
+    fs::write(folder.path("answer"), paragraphs.collect::<String>()).expect("a file");
+    chat(folder, &["--echo-answer", "answer", "go"])
+}
+
+/// A chat at a terminal that takes nothing for a while from when it is full and these keys are typed.
+#[track_caller]
+fn stalls(command: Command, keys: &str) -> Person {
+    let mut person = Person::unread(command);
+    person.fills_terminal();
+    person.types(keys);
+    let typed = Instant::now();
+    eventually("time has passed", || (typed.elapsed() > STALL_TIME).then_some(()));
+    person.reads();
+    person
+}
+
+/// The chat goes on: it has shown all of the answer, and gave the terminal back before this was written.
+#[track_caller]
+fn has_lost_nothing(mut person: Person, written: &str) {
+    person.answered(&format!("Paragraph {} of an answer.", PARAGRAPHS - 1));
+    let (bytes, text) = (person.bytes(), person.screen().text());
+    let lost: Vec<_> =
+        (0..PARAGRAPHS).filter(|n| !text.contains(&format!("Paragraph {n} of"))).collect();
+    assert_eq!(lost, [0; 0]);
+    let (_, taken) = bytes.split_once(KEYS_ON).expect("the modes of the chat");
+    let (before, _) = taken.split_once(written).expect("what is written after them");
+    assert!(before.contains(KEYS_OFF), "{before:?}");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+/// Keys with all their modifiers (kitty), and their end.
+const KEYS_ON: &str = "\u{1b}[>5u";
+const KEYS_OFF: &str = "\u{1b}[<u";
+
+#[test]
+fn a_terminal_that_takes_nothing_for_a_while_gets_all_before_the_editor_has_it() {
+    let folder = Folder::new();
+    let mut command = answering_at_length(&folder);
+    command.env("EDITOR", "echo the editor is here; :");
+    has_lost_nothing(stalls(command, "\u{18}\u{5}"), "the editor is here");
+}
+
+#[test]
+fn a_terminal_that_takes_nothing_for_a_while_gets_all_before_the_chat_is_suspended() {
+    let folder = Folder::new();
+    let mut command = answering_at_length(&folder);
+    // The whole group is stopped.
+    command.process_group(0);
+    let person = stalls(command, "\u{1a}");
+    eventually("the chat has the terminal again", || {
+        if person.process().is_stopped() {
+            person.process().send(Signal::CONT);
+        }
+        (person.bytes().matches(KEYS_ON).count() > 1).then_some(())
+    });
+    has_lost_nothing(person, KEYS_ON);
+}
+
+/// `ends` looks at the modes.
+#[test]
+fn a_terminal_that_takes_nothing_for_a_while_is_as_it_was_when_a_person_leaves() {
+    let folder = Folder::new();
+    let person = stalls(answering_at_length(&folder), "/quit\r");
+    let (status, screen) = person.ends();
+    assert_eq!(status, 0);
+    assert!(screen.text().contains("Paragraph 99 of an answer."), "{}", screen.text());
 }
 
 #[test]

@@ -137,6 +137,12 @@ impl Process {
         stats.into_iter().all(|stat| stat.rsplit_once(") ").is_none_or(|it| it.1.starts_with('S')))
     }
 
+    /// Whether a signal has stopped it.
+    pub(crate) fn is_stopped(self) -> bool {
+        let stat = fs::read_to_string(self.path("stat")).expect("a process that lives");
+        stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
+    }
+
     /// The names of its threads.
     pub(crate) fn thread_names(self) -> Vec<String> {
         let threads = fs::read_dir(self.path("task")).expect("a process that lives");

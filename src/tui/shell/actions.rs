@@ -261,21 +261,33 @@ impl Shell<'_> {
         });
     }
 
-    /// Lends the terminal to another program, after all replies to the chat have arrived.
+    /// Lends the terminal to another program, after all replies to the chat have arrived, and the terminal has taken
+    /// all that the chat has written.
     pub(super) async fn lend(&mut self, lending: Lending) {
+        if !self.screen.takes_pictures() {
+            return;
+        }
         self.take_reports().await;
+        if let Err(error) = self.screen.begin_leaving(&mut self.state) {
+            return self.gone(&error);
+        }
+        if self.signal.is_none()
+            && let Some(signal) = self.drained().await
+        {
+            // The chat has the terminal until it has ended.
+            self.continued();
+            return self.interrupted(signal);
+        }
+        self.screen.leave();
         match lending {
             Lending::ToEditor(text) => self.edit(&text),
             Lending::ToShell => self.suspend(),
         }
     }
 
-    /// Lends the terminal to the person's editor. Keys are not read until it has ended.
+    /// Starts the person's editor at the terminal. Keys are not read until it has ended.
     fn edit(&mut self, text: &str) {
-        let Some(terminal) = self.screen.for_child() else { return };
-        if let Err(error) = self.screen.leave(&mut self.state) {
-            return self.gone(&error);
-        }
+        let Some(terminal) = self.screen.for_child() else { return self.continued() };
         match Child::start(text, terminal) {
             Ok(child) => self.child = Some(child),
             Err(error) => {
@@ -302,15 +314,8 @@ impl Shell<'_> {
         self.update(Event::Edited(text));
     }
 
-    /// Stops the process, as Ctrl-Z does in other programs: the whole group, with the terminal as it
-    /// was.
+    /// Stops the process, as Ctrl-Z does in other programs: the whole group.
     fn suspend(&mut self) {
-        if !self.screen.takes_pictures() {
-            return;
-        }
-        if let Err(error) = self.screen.leave(&mut self.state) {
-            return self.gone(&error);
-        }
         self.suspended = Some(Instant::now() + STOP_TIME);
         if let Err(error) = kill_current_process_group(Signal::TSTP) {
             tracing::warn!(%error, "the chat can't be suspended");

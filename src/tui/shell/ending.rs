@@ -2,6 +2,7 @@
 
 use super::child::Saved;
 use super::input::Read;
+use super::screen::ROOM_TIME;
 use super::{BACKGROUND_TIME, LEAVE_MAX, Shell};
 use crate::session::{ExitCode, Input, Signal, panic_text};
 use crate::support::defect;
@@ -16,6 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Instant;
+use tokio::time::sleep;
 
 /// What else a resume needs in a database with a password.
 const PASSWORD: &str = "the password of the database is not shown; set PGPASSWORD to it first";
@@ -174,11 +176,35 @@ impl Shell<'_> {
         None
     }
 
+    /// Waits until the terminal has taken all that was written, however slow it is; or for a signal, which is returned.
+    pub(super) async fn drained(&mut self) -> Option<Signal> {
+        while !self.screen.is_drained() {
+            tokio::select! {
+                biased;
+                signal = self.signals.next() => return Some(signal),
+                () = sleep(ROOM_TIME) => {}
+            }
+        }
+        None
+    }
+
+    /// The status of an end with `code`, once the terminal has taken all that was written. For the end that a signal or
+    /// a terminal that is gone demands, nothing is waited for.
+    async fn drained_at_end(&mut self, code: ExitCode) -> ExitCode {
+        let is_demanded = matches!(code, ExitCode::Interrupted(_) | ExitCode::OutputFailed);
+        if is_demanded || self.signal.is_some() {
+            return code;
+        }
+        self.drained().await.map_or(code, ExitCode::Interrupted)
+    }
+
     /// Restores the terminal, and says how to resume.
     pub(super) async fn finish(&mut self, mut code: ExitCode) -> Finish {
         self.take_reports().await;
         self.keep_unsent();
-        let left = self.screen.leave(&mut self.state);
+        let left = self.screen.begin_leaving(&mut self.state);
+        code = self.drained_at_end(code).await;
+        self.screen.leave();
         let mut last_words = Vec::from_iter(self.end_editor().await);
         if let Some(command) = self.command.take() {
             command.end().await;
@@ -216,6 +242,8 @@ impl Shell<'_> {
             last_words.extend(needs_password.then(|| PASSWORD.to_owned()));
         }
         self.screen.farewell(&last_words);
+        code = self.drained_at_end(code).await;
+        self.screen.finish();
         Finish { status: code.number(), complaint: None }
     }
 
@@ -231,7 +259,9 @@ impl Shell<'_> {
     pub(super) async fn crashed(&mut self, what: &str) -> Finish {
         let tidy = AssertUnwindSafe(|| {
             self.keep_unsent();
-            self.screen.leave(&mut self.state)
+            let left = self.screen.begin_leaving(&mut self.state);
+            self.screen.leave();
+            left
         });
         // The status says that there was a defect, whatever could be written.
         if catch_unwind(tidy).is_err() {

@@ -12,7 +12,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// Time between two looks at whether the terminal takes output again.
-const ROOM_TIME: Duration = Duration::from_millis(33);
+pub(super) const ROOM_TIME: Duration = Duration::from_millis(33);
 
 /// Where the chat is shown.
 pub(crate) enum Screen {
@@ -81,11 +81,12 @@ impl Screen {
         }
     }
 
-    /// Restores the terminal, without the live region but with all printed text.
+    /// Writes what restores the terminal, without the live region but with all printed text. The terminal may take it
+    /// later: see [`Self::is_drained`].
     ///
     /// # Errors
     /// If that can't be written where no terminal is.
-    pub(super) fn leave(&mut self, state: &mut State) -> io::Result<()> {
+    pub(super) fn begin_leaving(&mut self, state: &mut State) -> io::Result<()> {
         let (size, now) = (self.size(), Instant::now());
         match self {
             Self::Inline { terminal, inline, printer } => {
@@ -96,12 +97,24 @@ impl Screen {
                     terminal.write(&format!("{erased}{last}")).ok();
                     inline.forget();
                 }
-                terminal.leave();
+                terminal.begin_leaving();
             }
-            Self::Full { terminal, .. } => terminal.leave(),
+            Self::Full { terminal, .. } => terminal.begin_leaving(),
             Self::Plain { .. } => drop(self.draw(state, now)?),
         }
         Ok(())
+    }
+
+    /// Whether the terminal has taken all that was written, or is gone.
+    pub(super) fn is_drained(&mut self) -> bool {
+        self.terminal_mut().is_none_or(Terminal::is_drained)
+    }
+
+    /// Restores the terminal. What one does not take that is stuck is dropped.
+    pub(super) fn leave(&mut self) {
+        if let Some(terminal) = self.terminal_mut() {
+            terminal.leave();
+        }
     }
 
     /// Restores the terminal after a panic: only the last picture is removed.
@@ -261,7 +274,7 @@ impl Screen {
         }
     }
 
-    /// The last lines, once the terminal is as it was.
+    /// Writes the last lines, once the terminal is as it was. It may take them later.
     pub(super) fn farewell(&mut self, lines: &[String]) {
         let mut text = String::new();
         for line in lines {
@@ -270,9 +283,16 @@ impl Screen {
         }
         match self {
             Self::Inline { terminal, .. } | Self::Full { terminal, .. } => {
-                terminal.write_last(&text);
+                terminal.write(&text).ok();
             }
             Self::Plain { .. } => crate::support::stderr::message(&text),
+        }
+    }
+
+    /// Nothing more is written. What a terminal does not take that is stuck is dropped.
+    pub(super) fn finish(&mut self) {
+        if let Some(terminal) = self.terminal_mut() {
+            terminal.finish();
         }
     }
 }

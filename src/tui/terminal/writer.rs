@@ -13,27 +13,39 @@ use std::time::{Duration, Instant};
 /// How long one write may wait for a terminal that is slow.
 const WRITE_TIME: Duration = Duration::from_millis(30);
 
-/// A terminal that takes nothing for so long gets nothing more when the chat leaves it.
+/// A terminal that takes nothing for so long gets nothing more once a signal ends the chat.
 const STUCK_TIME: Duration = Duration::from_secs(1);
+
+/// The most that a write may take where it can't be told not to wait. Linux has the room of a terminal in pieces of 256
+/// bytes, of which one that polls as writable has at least one.
+const BLOCKING_BYTES_MAX: usize = 128;
 
 /// The output of a terminal, with the bytes that it has not taken yet.
 #[derive(Debug)]
 pub(super) struct Writer {
     file: File,
+    /// A write waits until the terminal has taken all of it.
+    is_blocking: bool,
     pending: VecDeque<u8>,
 }
 
 impl Writer {
     /// The terminal of `output` is opened again, because the shell shares the open file of `output`, which must stay
-    /// blocking for it. Where that fails, as for another user's terminal, writes wait for the terminal.
+    /// blocking for it. Where that fails, as for another user's terminal, little is written at a time.
     ///
     /// # Errors
     /// If the system has no descriptors left.
     pub(super) fn new(output: &File) -> io::Result<Self> {
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let opened = ttyname(output, Vec::new()).and_then(|name| open(name, flags, Mode::empty()));
-        let file = opened.map_or_else(|_| output.try_clone(), |own| Ok(File::from(own)))?;
-        Ok(Self { file, pending: VecDeque::new() })
+        match opened {
+            Ok(own) => Ok(Self::to(File::from(own), false)),
+            Err(_) => Ok(Self::to(output.try_clone()?, true)),
+        }
+    }
+
+    fn to(file: File, is_blocking: bool) -> Self {
+        Self { file, is_blocking, pending: VecDeque::new() }
     }
 
     /// Writes `text` after what is pending. What the terminal does not take soon stays pending.
@@ -53,9 +65,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the last `text`, after what is pending, as long as the terminal takes bytes. The rest is dropped.
-    pub(super) fn finish(&mut self, text: &str) {
-        self.pending.extend(text.as_bytes());
+    /// Writes what is pending, as long as the terminal takes bytes. The rest is dropped.
+    pub(super) fn finish(&mut self) {
         let mut deadline = Instant::now() + STUCK_TIME;
         while !self.pending.is_empty() && Instant::now() < deadline {
             match self.write_part(deadline) {
@@ -83,8 +94,11 @@ impl Writer {
 
     /// Writes as much as the terminal takes at once, when it takes something before `deadline`; returns how many bytes.
     fn write_part(&mut self, deadline: Instant) -> io::Result<usize> {
-        self.waits_for_room(deadline.saturating_duration_since(Instant::now()));
+        if !self.waits_for_room(deadline.saturating_duration_since(Instant::now())) {
+            return Ok(0);
+        }
         let (part, _) = self.pending.as_slices();
+        let part = if self.is_blocking { taken_at_once(part) } else { part };
         match rustix::io::write(&self.file, part) {
             Ok(0) => Err(io::ErrorKind::WriteZero.into()),
             Ok(written) => {
@@ -100,8 +114,22 @@ impl Writer {
     fn waits_for_room(&self, time: Duration) -> bool {
         let time = Timespec::try_from(time).unwrap_or_default();
         let mut files = [PollFd::new(&self.file, PollFlags::OUT)];
-        poll(&mut files, Some(&time)).map_or(true, |ready| ready > 0)
+        match poll(&mut files, Some(&time)) {
+            Ok(ready) => ready > 0,
+            Err(Errno::INTR) => false,
+            // The write meets the error, too.
+            Err(_) => true,
+        }
     }
+}
+
+/// The beginning of `bytes` for which a terminal does not wait that polls as writable: text or one control character,
+/// as in cooked mode a character such as a line break is a write of its own in the kernel, and needs a piece of room of
+/// its own.
+fn taken_at_once(bytes: &[u8]) -> &[u8] {
+    let most = &bytes[..bytes.len().min(BLOCKING_BYTES_MAX)];
+    let text = most.iter().position(u8::is_ascii_control).unwrap_or(most.len());
+    most.get(..text.max(1)).unwrap_or(most)
 }
 
 #[cfg(test)]
@@ -109,19 +137,29 @@ mod tests {
     use super::*;
     use crate::tui::terminal::tests::pty;
     use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+    use std::os::fd::OwnedFd;
+    use std::sync::mpsc;
     use std::thread;
 
     /// More than a terminal takes that nobody reads.
     const BYTES: usize = 1024 * 1024;
 
-    #[test]
-    fn a_terminal_that_is_read_late_gets_all_that_was_written() {
+    /// Longer than a writer waits for a terminal that is stuck.
+    const WAIT_MAX: Duration = Duration::from_secs(30);
+
+    /// The person's side of a terminal, and the other side as the chat has it.
+    fn raw_pty() -> (OwnedFd, File) {
         let (person, line) = pty();
-        let mut writer = Writer::new(&line).expect("a terminal");
-        // As the chat has it.
         let mut raw = tcgetattr(&line).expect("a terminal");
         raw.make_raw();
         tcsetattr(&line, OptionalActions::Now, &raw).expect("a terminal");
+        (person, line)
+    }
+
+    #[test]
+    fn a_terminal_that_is_read_late_gets_all_that_was_written() {
+        let (person, line) = raw_pty();
+        let mut writer = Writer::new(&line).expect("a terminal");
         let text: String = ('a'..='z').cycle().take(BYTES).collect();
         writer.write(&text).expect("a terminal");
         assert!(!writer.is_flushed() && !writer.has_room());
@@ -133,8 +171,27 @@ mod tests {
             }
             shown
         });
-        writer.finish(" the end");
+        writer.write(" the end").expect("a terminal");
+        writer.finish();
         drop((writer, line));
         assert_eq!(reading.join().expect("no panic"), format!("{text} the end").as_bytes());
+    }
+
+    /// The terminal of another user, as after `su`, can't be opened again.
+    #[test]
+    fn a_terminal_that_can_not_be_opened_again_does_not_hold_up_the_end() {
+        for (person, line) in [raw_pty(), pty()] {
+            let mut writer = Writer::to(line, true);
+            let (ended, end) = mpsc::channel();
+            thread::spawn(move || {
+                let text: String = ('a'..='z').chain(['\n', '\t']).cycle().take(BYTES).collect();
+                let written = writer.write(&text).is_ok();
+                let is_stuck = !writer.has_room();
+                writer.finish();
+                ended.send((written, is_stuck, writer.is_flushed())).ok();
+            });
+            assert_eq!(end.recv_timeout(WAIT_MAX), Ok((true, true, true)));
+            drop(person);
+        }
     }
 }
