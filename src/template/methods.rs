@@ -73,8 +73,8 @@ impl Method<'_> {
             "String" => self.none(|| Value::text(time::string(this)))?,
             "GoString" => self.none(|| Value::text(time::go_string(this, self.local)))?,
             "Location" => self.none(|| Value::text(location(this)))?,
-            "UTC" => self.moved(this, &TimeZone::UTC)?,
-            "Local" => self.moved(this, self.local)?,
+            "UTC" => self.utc(this)?,
+            "Local" => self.none(|| Value::Time(this.clone().here(self.local).into()))?,
             "IsZero" => self.none(|| Value::Bool(time::is_zero(this)))?,
             _ => return self.of_time_with_args(this),
         }))
@@ -197,10 +197,9 @@ impl Method<'_> {
         }
     }
 
-    /// The time in `zone`.
-    fn moved(&self, time: &GoTime, zone: &TimeZone) -> Result<Value, String> {
+    fn utc(&self, time: &GoTime) -> Result<Value, String> {
         self.count(0)?;
-        time.in_zone(zone).map(|time| Value::Time(time.into())).ok_or_else(far)
+        time.in_zone(&TimeZone::UTC).map(|time| Value::Time(time.into())).ok_or_else(far)
     }
 
     fn time(&self) -> Result<&GoTime, String> {

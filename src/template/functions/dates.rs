@@ -52,8 +52,7 @@ fn local(call: &FunctionCall<'_>, index: usize) -> Result<Moment, String> {
     if let Value::Text(text) = call.arg(index) {
         return moment(text);
     }
-    let here = time(call, index)?.in_zone(call.now.time_zone()).ok_or(TOO_FAR)?;
-    Ok(Moment::of(&here))
+    Ok(Moment::of(&time(call, index)?.here(call.now.time_zone())))
 }
 
 fn moment(text: &str) -> Result<Moment, String> {

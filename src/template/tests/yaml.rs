@@ -66,12 +66,21 @@ fn dates_and_numbers_of_yaml_are_written_as_they_are() {
 #[test]
 fn the_last_day_of_the_calendar_is_a_date() {
     check_yaml(
-        "valid: 9999-12-31\nlate: 9999-12-31T23:30:00-05:00\n",
+        "valid: 9999-12-31\nlate: 9999-12-31T23:30:00-05:00\nlast: 9999-12-31T23:59:59Z\n",
         &[
             ("{{.y.valid.Year}} {{.y.valid}}", "9999 9999-12-31 00:00:00 +0000 UTC"),
             ("{{.y.late.After .y.valid}} {{.y.late.Sub .y.valid}}", "true 28h30m0s"),
             ("{{date \"2006-01-02 15:04\" .y.valid}}", "9999-12-31 02:00"),
-            ("{{toYaml .y}}", "late: 9999-12-31T23:30:00-05:00\nvalid: 9999-12-31T00:00:00Z\n"),
+            // In the local zone they are on a day beyond the calendar.
+            (
+                "{{date \"2006-01-02 15:04\" .y.last}} {{htmlDate .y.late}} {{.y.last.Local}}",
+                "9999-12-31 23:59 9999-12-31 9999-12-31 23:59:59 +0000 UTC",
+            ),
+            (
+                "{{toYaml .y}}",
+                "last: 9999-12-31T23:59:59Z\nlate: 9999-12-31T23:30:00-05:00\n\
+                 valid: 9999-12-31T00:00:00Z\n",
+            ),
         ],
     );
 }

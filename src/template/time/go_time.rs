@@ -73,6 +73,11 @@ impl GoTime {
     pub(in crate::template) fn in_zone(&self, zone: &TimeZone) -> Option<Self> {
         Self::since_unix(self.nanoseconds(), zone)
     }
+
+    /// The same time on a clock in `zone`, or on its own where that shows a day beyond the calendar.
+    pub(in crate::template) fn here(self, zone: &TimeZone) -> Self {
+        self.in_zone(zone).unwrap_or(self)
+    }
 }
 
 /// Go's `==` of times: their clocks show the same, with the same offset.

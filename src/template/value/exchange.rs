@@ -103,10 +103,7 @@ impl Heap {
                 ("Size", Json::Number(size)) => Value::int64(size.as_i64().unwrap_or(i64::MAX)),
                 // It is in UTC; Go has it in the local zone.
                 ("LastModifiedTime", Json::String(text)) => match time::read(text, self.zone()) {
-                    Some(time) => {
-                        let here = time.in_zone(self.zone());
-                        Value::Time(Arc::new(here.unwrap_or(time)))
-                    }
+                    Some(time) => Value::Time(Arc::new(time.here(self.zone()))),
                     None => Value::text(text.as_str()),
                 },
                 ("Permissions", Json::String(text)) => Value::Named(IntType::FileMode, mode(text)),
