@@ -198,13 +198,20 @@ impl State {
         }
     }
 
-    /// The draft is written again, if a reason was; returns the reason, which older prompts have as well.
-    pub(super) fn take_draft_back(&mut self) -> String {
-        let Some(draft) = self.asking.draft.take() else { return String::new() };
+    /// The draft is written again, if a reason was, which nobody has sent: older prompts have it, those of later chats
+    /// as well.
+    pub(super) fn take_draft_back(&mut self) {
+        if let Some(reason) = self.take_reason() {
+            self.history.put_aside(&reason);
+        }
+    }
+
+    /// The reason of a denial, if one was written; the draft is written again.
+    fn take_reason(&mut self) -> Option<String> {
+        let draft = self.asking.draft.take()?;
         let reason = std::mem::replace(&mut self.editor, draft).take().trim().to_owned();
         self.candidates = None;
-        self.history.put_aside(&reason);
-        reason
+        Some(reason).filter(|reason| !reason.is_empty())
     }
 
     /// A key while the reason of a denial is written; `None` if it edits the line.
@@ -216,7 +223,11 @@ impl State {
         let ends = [Press::plain(Key::Enter), Press::ctrl('s')];
         let is_end = ends.contains(&press);
         is_end.then(|| {
-            let reason = self.take_draft_back();
+            let reason = self.take_reason().unwrap_or_default();
+            if !reason.is_empty() {
+                // It is no prompt, so that later chats do not have it.
+                self.history.add(&reason);
+            }
             self.decide(Decision::Deny { reason })
         })
     }

@@ -234,7 +234,12 @@ mod tests {
         scene.press(Press::ctrl('g'));
         scene.write("rnot now");
         scene.key(Key::Enter);
-        assert_eq!(stored(&scene)[3..], ["not now"]);
+        assert_eq!(stored(&scene).len(), 3, "a reason that was sent is no prompt");
+        scene.asks_approval("r2", "c2");
+        scene.press(Press::ctrl('g'));
+        scene.write("rlater");
+        scene.key(Key::Esc);
+        assert_eq!(stored(&scene)[3..], ["later"]);
         assert_eq!(scene.state.take_unsent(), ["precious"], "each once");
     }
 
