@@ -217,6 +217,22 @@ fn what_was_saved_in_an_editor_that_fails_can_be_had_back() {
     assert_eq!(person.ends().0, 0);
 }
 
+/// Longer than a prompt that later chats have.
+#[test]
+fn a_long_text_that_was_saved_in_an_editor_that_fails_stays_in_its_file() {
+    const BYTES: usize = 70_000;
+    let folder = Folder::new();
+    let script = format!("head -c {BYTES} /dev/zero | tr '\\0' x > \"$1\"; exit 1");
+    let mut person = Person::start(with_editor(&folder, &script));
+    person.sees("/help");
+    person.types("a draft\u{18}\u{5}");
+    person.sees_words("saved in the editor is in /");
+    person.sees("> a draft");
+    assert_eq!(left_by_editor(&folder), [vec![b'x'; BYTES]]);
+    person.types("\u{3}/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
 /// The next chat has the draft that another prompt took the place of.
 #[test]
 fn a_draft_that_was_put_aside_is_remembered() {

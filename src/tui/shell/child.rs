@@ -1,5 +1,6 @@
 //! The person's own editor, which has the terminal while it runs.
 
+use super::files::PROMPT_BYTES_MAX;
 use crate::support::files::read_limited;
 use crate::support::terminal::escape_control;
 use crate::tool::guard;
@@ -95,6 +96,10 @@ impl Child {
             }
             (None, Err(error)) => {
                 (format!("what the editor wrote can't be read: {error}; it is in {path}"), None)
+            }
+            // Older prompts have no longer one.
+            (Some(why), Ok(text)) if self.is_new(&text) && text.len() > PROMPT_BYTES_MAX => {
+                (format!("{why}; what was saved in the editor is in {path}"), None)
             }
             (Some(why), Ok(text)) if self.is_new(&text) => {
                 fs::remove_file(&self.path).ok();

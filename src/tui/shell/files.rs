@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 const HISTORY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A prompt that is longer is not stored.
-const PROMPT_BYTES_MAX: usize = 64 * 1024;
+pub(super) const PROMPT_BYTES_MAX: usize = 64 * 1024;
 
 /// Files that are offered in each of the two ways.
 const FILES_MAX: usize = 200;
