@@ -117,6 +117,13 @@ fn an_attachment_without_a_prompt_is_refused() {
     let ended = piped(&folder, &["--attach", "a.txt"], "");
     assert_eq!((ended.status, ended.stdout.as_str()), (2, ""));
     assert!(ended.stderr.contains("an attachment goes with a prompt"), "{}", ended.stderr);
+    let file = "flags:\n  - {name: text, type: string}\nprompt: '{{ .text }}'\n";
+    fs::write(folder.path("text.yaml"), file).expect("a file");
+    let blank = ["run-command", "text.yaml", "--text", " ", "--chat", "--attach", "a.txt"];
+    let ended = Once::start(duologue(&folder, &[&blank[..], &["--engine", "echo"]].concat()));
+    let ended = ended.finish();
+    assert_eq!((ended.status, ended.stdout.as_str()), (2, ""));
+    assert!(ended.stderr.contains("an attachment goes with a prompt, and"), "{}", ended.stderr);
 }
 
 /// A picture of 1.2 MB, as far as anybody looks.

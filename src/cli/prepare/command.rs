@@ -253,6 +253,13 @@ fn begin_chat(
     let (Rendered { system, messages, prompt }, missing) = rendered(file, values, &args)?;
     let history = history::for_engine(messages.into_iter().chain(history).collect());
     let prompt = Prompt::new(prompt);
+    if prompt.is_none() && !attachments.is_empty() {
+        return Err(anyhow!(
+            "an attachment goes with a prompt, and that of the command file is blank; attach a file in the chat with \
+             @ before its name"
+        )
+        .into());
+    }
     let prompt = prompt.map(|prompt| {
         let submit = Submit { attachments, ..Submit::new(prompt) };
         FirstPrompt { submit, is_written: false }
