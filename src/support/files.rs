@@ -112,7 +112,8 @@ impl FilePlace {
         match path.metadata() {
             Ok(about) => FileId::of(&about).map(Self::Present),
             Err(_) => {
-                let path = std::path::absolute(target_of(path)).ok()?;
+                let target = target_of(path).unwrap_or_else(|_| path.to_owned());
+                let path = std::path::absolute(target).ok()?;
                 let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
                 Some(Self::Missing(match (folder, path.file_name()) {
                     (Some(folder), Some(name)) => folder.join(name),
@@ -123,21 +124,24 @@ impl FilePlace {
     }
 }
 
-/// The path without links, also where the last ones lead to a file that is not there yet. Of those, a link of another
-/// user is not followed in a folder that others can write to, as in [`open`].
-pub(crate) fn target_of(path: &Path) -> PathBuf {
+/// The path without links, also where they lead to a file that is not there yet.
+///
+/// # Errors
+/// If one is a link of another user in a folder that others can write to, which is not followed, as in [`open`].
+pub(crate) fn target_of(path: &Path) -> io::Result<PathBuf> {
     let mut target = path.to_owned();
     for _ in 0..LINKS_MAX {
-        if let Ok(found) = target.canonicalize() {
-            return found;
-        }
+        let Ok(link) = target.read_link() else {
+            return Ok(target.canonicalize().unwrap_or(target));
+        };
         let folder = folder_of(&target);
-        let is_followed = is_own_link(&target) || is_shared(folder).is_ok_and(|is| !is);
-        let Some(link) = target.read_link().ok().filter(|_| is_followed) else { return target };
+        if !is_own_link(&target) && is_shared(folder)? {
+            return Err(others_link());
+        }
         target = folder.join(link);
     }
     // The links are a ring.
-    path.to_owned()
+    Ok(path.to_owned())
 }
 
 /// The folder that `path` is in.
@@ -438,12 +442,16 @@ fn explained(error: io::Error, path: &Path, follows_links: bool) -> io::Error {
     }
     // Some systems refuse to follow such a link themselves.
     if (is(Errno::LOOP) || is(Errno::ACCESS)) && !follows_links && path.is_symlink() {
-        return io::Error::other(
-            "it is a symbolic link that belongs to another user, in a folder that other users can \
-             write to; name the file itself, or a file in a folder of your own",
-        );
+        return others_link();
     }
     error
+}
+
+fn others_link() -> io::Error {
+    io::Error::other(
+        "it is a symbolic link that belongs to another user, in a folder that other users can \
+         write to; name the file itself, or a file in a folder of your own",
+    )
 }
 
 /// Writes all of `bytes`, even if the file is non-blocking.

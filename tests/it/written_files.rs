@@ -365,6 +365,37 @@ fn a_saved_file_may_have_the_longest_name() {
     assert!(ended.stderr.contains("--save: no file can have a name of 256 bytes"), "{ended:?}");
 }
 
+/// The link would choose the file that is replaced, or made.
+#[test]
+fn another_users_link_in_a_shared_folder_is_not_saved_to() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("shared")).expect("a folder");
+    fs::set_permissions(folder.path("shared"), PermissionsExt::from_mode(0o1777)).expect("ours");
+    let link = folder.path("shared/link");
+    symlink(folder.path("target"), &link).expect("a link");
+    let save = || run(&folder, &["exec", "hi", "--engine", "echo", "--save", "shared/link"]);
+    let own = save();
+    assert_eq!(own.status, 0, "our own link: {own:?}");
+    assert_eq!(fs::read_to_string(folder.path("target")).expect("a file"), own.stdout);
+    // Only root can give a link away.
+    if lchown(&link, Some(OTHER_USER), None).is_err() {
+        return;
+    }
+    let refused = || {
+        let ended = save();
+        assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{ended:?}");
+        let expected = "--save: shared/link can't be written: it is a symbolic link that belongs";
+        assert!(ended.stderr.contains(expected), "{ended:?}");
+        assert!(link.is_symlink());
+    };
+    fs::write(folder.path("target"), RECORDING).expect("a file");
+    refused();
+    assert_eq!(fs::read_to_string(folder.path("target")).expect("a file"), RECORDING);
+    fs::remove_file(folder.path("target")).expect("a file");
+    refused();
+    assert!(!folder.path("target").exists());
+}
+
 /// As a container has a file of its host. Only a user who may mount something can see that.
 #[test]
 fn a_mount_point_is_saved_to() {

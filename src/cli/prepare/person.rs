@@ -94,8 +94,9 @@ fn savable(path: &Path, mode: Mode) -> Result<PathBuf> {
         !is_of_devices && !path.starts_with("/proc"),
         "--save: {shown} is no regular file; the answer is on standard output without --save"
     );
+    let unwritable = |error: io::Error| anyhow!("--save: {shown} can't be written: {error}");
     // A link stays, and what it names is replaced.
-    let path = target_of(path);
+    let path = target_of(path).map_err(unwritable)?;
     ensure!(
         path.file_name().is_some() && path.metadata().map_or(true, |about| about.is_file()),
         "--save: {shown} is no regular file; name one, or redirect standard output"
@@ -108,9 +109,8 @@ fn savable(path: &Path, mode: Mode) -> Result<PathBuf> {
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     // A folder that is missing is made.
     if folder.exists() {
-        access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
-            anyhow!("--save: {shown} can't be written: {}", io::Error::from(error))
-        })?;
+        access(folder, Access::WRITE_OK | Access::EXEC_OK)
+            .map_err(|error| unwritable(error.into()))?;
     }
     Ok(path)
 }

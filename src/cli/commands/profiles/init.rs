@@ -48,7 +48,7 @@ pub(super) fn init(args: &InitProfileArgs) -> Result<Document> {
     let places = Places::find(&[], &WorkFolder::default());
     let path = places.user().context("there is no place for your file of profiles; set HOME")?;
     // A link stays a link.
-    let path = target_of(path);
+    let path = target_of(path).with_context(|| format!("{} can't be written", path.display()))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let text = text_of(&path)?;
     let is_new = |name: &str| ensure_new(name, &text, folder);
