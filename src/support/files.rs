@@ -1,6 +1,8 @@
 //! Opens and writes files and pipes, with control over blocking.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+#[cfg(target_os = "linux")]
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use rustix::fs::{FileType, OFlags, fstat};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{SendFlags, send};
@@ -349,6 +351,10 @@ pub(crate) fn lock_folder_of(path: &Path) -> io::Result<File> {
 /// If it can't be written; then the old file is still there, but for a mount point.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     make_folders_of(path)?;
+    // Its folder may be one that can't be written to.
+    if is_mount_point(path) {
+        return overwrite(path, bytes);
+    }
     let (new, mut file) = make_beside(path)?;
     let written = file.write_all(bytes).and_then(|()| keep_mode(path, &file));
     let replaced =
@@ -358,9 +364,22 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         std::fs::remove_file(&new).ok();
     }
     match replaced {
+        // A mount point on a system that does not tell.
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => overwrite(path, bytes),
         replaced => replaced,
     }
+}
+
+/// Whether another file is mounted at `path`, as far as the system tells.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_mount_point(path: &Path) -> bool {
+    let about = statx(CWD, path, AtFlags::empty(), StatxFlags::empty());
+    about.is_ok_and(|about| about.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_mount_point(_path: &Path) -> bool {
+    false
 }
 
 fn overwrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -575,6 +594,7 @@ fn poll_for(file: impl AsFd, flags: PollFlags, time: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::support::test_folder::TestFolder;
     use std::os::fd::AsRawFd;
 
     #[test]
@@ -586,6 +606,20 @@ mod tests {
             let (text, _) = read_named(Path::new(&path), 10).expect("it is read");
             assert_eq!(text, "", "{path}");
         }
+    }
+
+    #[test]
+    fn a_file_that_is_overwritten_stays_the_same_file() {
+        let folder = TestFolder::new();
+        let path = folder.file("saved", "an earlier and longer text");
+        let id = || FileId::of(&path.metadata().expect("a file"));
+        let before = id();
+        overwrite(&path, b"new").expect("it is ours");
+        assert_eq!(std::fs::read(&path).expect("a file"), b"new");
+        assert_eq!(id(), before);
+        let missing = folder.path("missing");
+        let error = overwrite(&missing, b"new").expect_err("nothing is mounted there");
+        assert_eq!((error.kind(), missing.exists()), (io::ErrorKind::NotFound, false));
     }
 
     #[test]

@@ -396,30 +396,40 @@ fn another_users_link_in_a_shared_folder_is_not_saved_to() {
     assert!(!folder.path("target").exists());
 }
 
-/// As a container has a file of its host. Only a user who may mount something can see that.
+/// As a container has a file of its host, perhaps in a folder that can't be written to. Only a user who may mount
+/// something can see that.
 #[test]
 fn a_mount_point_is_saved_to() {
     const NOT_MOUNTED: i32 = 77;
-    let folder = Folder::new();
-    fs::write(folder.path("host"), "an earlier and longer answer than this one").expect("a file");
-    fs::write(folder.path("saved"), "").expect("a file");
-    let apart = format!(
-        "unshare -m true 2>/dev/null || exit {NOT_MOUNTED}; exec unshare -m sh -c \"$1\" \"$0\""
-    );
-    let saving = format!(
-        "mount --bind host saved 2>/dev/null || exit {NOT_MOUNTED}
-        exec \"$0\" exec hi --engine echo --save saved </dev/null"
-    );
-    let mut command = Command::new("sh");
-    command.args(["-c", &apart, env!("CARGO_BIN_EXE_duologue"), &saving]);
-    command.current_dir(folder.path(""));
-    let ended = Once::start(command).finish();
-    if ended.status == NOT_MOUNTED {
-        return;
+    let in_fixed = "mount --bind fixed fixed && mount -o remount,bind,ro fixed && \
+                    mount --bind host fixed/saved";
+    for (saved, mounting) in [("saved", "mount --bind host saved"), ("fixed/saved", in_fixed)] {
+        let folder = Folder::new();
+        let old = "an earlier and longer answer than this one";
+        fs::write(folder.path("host"), old).expect("a file");
+        fs::create_dir(folder.path("fixed")).expect("a folder");
+        fs::write(folder.path(saved), "").expect("a file");
+        let apart = format!(
+            "unshare -m true 2>/dev/null || exit {NOT_MOUNTED}
+            exec unshare -m sh -c \"$1\" \"$0\""
+        );
+        let saving = format!(
+            "{{ {mounting}; }} 2>/dev/null || exit {NOT_MOUNTED}
+            exec \"$0\" exec hi --engine echo --save {saved} </dev/null"
+        );
+        let mut command = Command::new("sh");
+        command.args(["-c", &apart, env!("CARGO_BIN_EXE_duologue"), &saving]);
+        command.current_dir(folder.path(""));
+        let ended = Once::start(command).finish();
+        if ended.status == NOT_MOUNTED {
+            return;
+        }
+        assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{saved}: {ended:?}");
+        assert_eq!(fs::read_to_string(folder.path("host")).expect("a file"), ended.stdout);
+        let beside = folder.path(saved);
+        let beside = beside.parent().expect("a folder").read_dir().expect("a folder").count();
+        assert_eq!(beside, if saved == "saved" { 3 } else { 1 });
     }
-    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{ended:?}");
-    assert_eq!(fs::read_to_string(folder.path("host")).expect("a file"), ended.stdout);
-    assert_eq!(fs::read_dir(folder.path("")).expect("a folder").count(), 2);
 }
 
 /// The end of a segment holds its text twice.

@@ -4,7 +4,7 @@
 use super::Terminal;
 use crate::cli::{Background, BackgroundArgs, Mode, OutputArgs};
 use crate::stdio::{Drawing, TerminalApprovals};
-use crate::support::files::{NAME_BYTES_MAX, target_of};
+use crate::support::files::{NAME_BYTES_MAX, is_mount_point, target_of};
 use crate::support::terminal::{has_colour, has_links, is_dumb};
 use crate::tui::{AnswerLines, Colours, Look, Theme, Tone};
 use anyhow::{Result, anyhow, ensure};
@@ -107,10 +107,14 @@ fn savable(path: &Path, mode: Mode) -> Result<PathBuf> {
         "--save: no file can have a name of {bytes} bytes; choose one of at most {NAME_BYTES_MAX}"
     );
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    // A mount point is written in place.
+    let (written, rights) = match is_mount_point(&path) {
+        true => (&*path, Access::WRITE_OK),
+        false => (folder, Access::WRITE_OK | Access::EXEC_OK),
+    };
     // A folder that is missing is made.
-    if folder.exists() {
-        access(folder, Access::WRITE_OK | Access::EXEC_OK)
-            .map_err(|error| unwritable(error.into()))?;
+    if written.exists() {
+        access(written, rights).map_err(|error| unwritable(error.into()))?;
     }
     Ok(path)
 }
