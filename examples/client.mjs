@@ -21,7 +21,10 @@ async function* ask(prompt) {
     const frame = JSON.parse(line);
     if (frame.requestId !== requestId) continue;
     if (frame.uiEvent?.name === "ChatTextPatch") yield frame.uiEvent.payload.text;
-    if (frame.error) failure = `${frame.error.message} ${frame.error.detail ?? ""}`;
+    if (frame.error) {
+      const { message, detail = "" } = frame.error;
+      failure = message.includes(detail) ? message : `${message} (${detail})`;
+    }
     if (frame.done?.status === "failed") throw new Error(failure);
     if (frame.done) return;
   }

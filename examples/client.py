@@ -26,7 +26,8 @@ class Conversation:
             if frame.get("uiEvent", {}).get("name") == "ChatTextPatch":
                 yield frame["uiEvent"]["payload"]["text"]
             if "error" in frame:
-                failure = frame["error"]["message"] + " " + frame["error"].get("detail", "")
+                message, detail = frame["error"]["message"], frame["error"].get("detail", "")
+                failure = message if detail in message else f"{message} ({detail})"
             if frame.get("done", {}).get("status") == "failed":
                 raise RuntimeError(failure)
             if "done" in frame:

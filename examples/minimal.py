@@ -12,7 +12,8 @@ def ask(prompt, request_id):
         if frame.get("uiEvent", {}).get("name") == "ChatTextPatch":
             print(frame["uiEvent"]["payload"]["text"], end="", flush=True)
         if "error" in frame:
-            print("error:", frame["error"]["message"])
+            message, detail = frame["error"]["message"], frame["error"].get("detail", "")
+            print("error:", message if detail in message else f"{message} ({detail})")
         if "done" in frame:
             return frame["done"]["status"]
 

@@ -3,6 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
+/// A limit that each request is longer than, and what the error says, which has no further detail.
+const BYTES_MAX: &str = "40";
+const TOO_LONG: &str = "the line is longer than 40 bytes";
+
 pub(crate) const CONVERSATION: &str = "\
 you: What is a duologue?
 it: Turn 1. You said: What is a duologue?
@@ -15,12 +19,14 @@ Before that you said: What is a duologue?
 fn the_python_client_holds_a_conversation() {
     needs!(Python);
     check("python3", "examples/client.py");
+    says_why_once("python3", "examples/client.py");
 }
 
 #[test]
 fn the_node_client_holds_a_conversation() {
     needs!(Node);
     check("node", "examples/client.mjs");
+    says_why_once("node", "examples/client.mjs");
 }
 
 #[test]
@@ -31,6 +37,11 @@ fn the_minimal_client_prints_an_answer() {
     let output = output.expect("the interpreter runs");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "Turn 1. You said: What is a duologue?");
     assert!(output.status.success(), "{output:?}");
+    let mut refused = in_path("python3", &["examples/minimal.py"]);
+    refused.env("DUOLOGUE_ENGINE", "echo").env("DUOLOGUE_MAX_REQUEST_BYTES", BYTES_MAX);
+    let output = refused.output().expect("the interpreter runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!((said.lines().count(), said.matches(TOO_LONG).count()), (1, 1), "{output:?}");
 }
 
 /// A script whose coprocess has ended says why, and does not end by a signal.
@@ -106,4 +117,15 @@ fn check(interpreter: &str, client: &str) {
     assert_eq!(String::from_utf8_lossy(&output.stdout), CONVERSATION);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert!(output.status.success());
+}
+
+fn says_why_once(interpreter: &str, client: &str) {
+    let output = Command::new(interpreter)
+        .args([client, env!("CARGO_BIN_EXE_duologue"), "rpc", "--engine", "echo"])
+        .args(["--max-request-bytes", BYTES_MAX])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("the interpreter runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said.matches(TOO_LONG).count(), 1, "{said}");
 }
