@@ -182,7 +182,7 @@ pub struct ClientToolResult {
 pub struct ReturnedObject {
     /// The object as it was sent.
     pub(crate) message: Struct,
-    /// Its JSON, for the model.
+    /// The object as JSON, for the model.
     pub(crate) json: String,
 }
 

@@ -30,10 +30,10 @@ pub(crate) const ERROR_BYTES_MAX: usize = 240;
 /// Why a text was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It is not what is read: why, with the column in bytes where that is known.
+    /// The text is not what is read: why, with the column in bytes where that is known.
     #[error("{0}")]
     Invalid(String),
-    /// Its values would take too much memory.
+    /// The values of the text would take too much memory.
     #[error(
         "it holds so many small values that they would take more than {memory_mib_max} MiB of memory"
     )]

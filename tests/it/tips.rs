@@ -235,7 +235,6 @@ fn a_wrong_value_of_a_variable_names_the_variable() {
     assert!(typed.stderr.contains("worse") && !typed.stderr.contains("variable"), "{typed:?}");
 }
 
-/// Who typed no option does not know what an error about one is about.
 /// Whoever typed no `--history` is told where it comes from, and of no store that is not made after all.
 #[test]
 fn a_history_that_a_variable_names_is_refused_by_that_name_for_a_session() {
@@ -252,6 +251,7 @@ fn a_history_that_a_variable_names_is_refused_by_that_name_for_a_session() {
     assert!(!ended.stderr.contains("made now"), "{ended:?}");
 }
 
+/// Who typed no option does not know what an error about one is about.
 #[test]
 fn an_error_about_the_value_of_a_variable_names_the_variable() {
     let folder = folder();

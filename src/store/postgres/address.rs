@@ -62,7 +62,7 @@ pub(super) struct Server {
     pub(super) host: Option<Host>,
     pub(super) ip: Option<IpAddr>,
     pub(super) port: u16,
-    /// Its password in the password file.
+    /// The password that the password file has for the server.
     pub(super) password: Option<String>,
 }
 

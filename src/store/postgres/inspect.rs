@@ -23,7 +23,7 @@ const UNWRITABLE: &str = "SELECT CASE \
          THEN 'the user may not make tables in its schema duologue (GRANT CREATE ON SCHEMA)' END";
 
 /// Why the user can't write the tables, where they exist; NULL if the user can.
-/// The list of formats is only read, and was read before.
+/// `migrations`, the list of formats, is only read, and was read before.
 const TABLES_UNWRITABLE: &str = "SELECT CASE \
      WHEN EXISTS (SELECT 1 FROM pg_class t, \
               unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS needed(privilege) \

@@ -69,7 +69,7 @@ impl GoTime {
         Timestamp::from_nanosecond(nanoseconds).unwrap_or_else(|_| end(nanoseconds >= 0))
     }
 
-    /// The same time on a clock in `zone`. `None` if that shows a day beyond the calendar.
+    /// Converts the time to a clock in `zone`; `None` where that shows a day beyond the calendar.
     pub(in crate::template) fn in_zone(&self, zone: &TimeZone) -> Option<Self> {
         Self::since_unix(self.nanoseconds(), zone)
     }
