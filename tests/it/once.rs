@@ -5,9 +5,13 @@ use crate::process::{Process, default_signals, eventually};
 use crate::server::{Folder, command_line, report};
 use rustix::process::Signal;
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread::{self, JoinHandle};
+
+/// A user who owns nothing.
+pub(crate) const NOBODY: u32 = 65_534;
 
 /// Characters of a UUID.
 const UUID_BYTES: usize = 36;
@@ -49,7 +53,18 @@ pub(crate) struct Once {
 
 /// `duologue <words>` in `folder`, with nothing in its environment that could change what it does.
 pub(crate) fn duologue(folder: &Folder, words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
+    program(Path::new(env!("CARGO_BIN_EXE_duologue")), folder, words)
+}
+
+/// `duologue <words>` by [`NOBODY`] in a folder made with [`Folder::for_all`]. Only root can start it.
+pub(crate) fn duologue_of_nobody(folder: &Folder, words: &[&str]) -> Command {
+    let mut command = program(&folder.program(), folder, words);
+    command.uid(NOBODY).gid(NOBODY);
+    command
+}
+
+fn program(path: &Path, folder: &Folder, words: &[&str]) -> Command {
+    let mut command = Command::new(path);
     command.args(words).current_dir(folder.path("")).env_clear();
     for name in ["PATH", "HOME"] {
         command.envs(std::env::var_os(name).map(|value| (name, value)));
@@ -63,7 +78,7 @@ pub(crate) fn duologue(folder: &Folder, words: &[&str]) -> Command {
     command
 }
 
-/// The same, to its end; standard input is empty.
+/// [`duologue`], to its end; standard input is empty.
 #[track_caller]
 pub(crate) fn run(folder: &Folder, words: &[&str]) -> Ended {
     let mut once = Once::start(duologue(folder, words));

@@ -2,7 +2,7 @@
 //! one of them suffers touches no other.
 
 use crate::frames::{Frame, errors, snapshot, submit};
-use crate::once::{Once, duologue};
+use crate::once::{NOBODY, Once, duologue, duologue_of_nobody};
 use crate::postgres_server::Database;
 use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, Server, echo, openai};
@@ -20,12 +20,8 @@ use rusqlite::Connection;
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// A user who owns nothing else.
-const NOBODY: u32 = 65_534;
 
 /// Conversations that are open at the same time in the tests.
 const MANY: usize = 1_000;
@@ -319,16 +315,14 @@ fn what_root_makes_beside_a_store_belongs_to_its_owner() {
     if !geteuid().is_root() {
         return;
     }
-    let folder = Folder::new();
+    let folder = Folder::for_all();
     chown(folder.path(""), Some(NOBODY), Some(NOBODY)).expect("root may");
     let run = |words: &[&str], is_root: bool| {
         let place = folder.name("store");
         let words = [words, &["--engine", "echo", "--store", &place]].concat();
-        let mut command = duologue(&folder, &words);
+        let start = if is_root { duologue } else { duologue_of_nobody };
+        let mut command = start(&folder, &words);
         command.env("HOME", folder.path(""));
-        if !is_root {
-            command.uid(NOBODY).gid(NOBODY);
-        }
         let mut once = Once::start(command);
         once.close_stdin();
         once.finish()
