@@ -83,28 +83,35 @@ func (e *RequestError) Error() string {
 }
 
 // className is what the detail of a failed run begins with.
-var className = regexp.MustCompile(`^[a-z_]+:`)
+var className = regexp.MustCompile(`^[a-z_]+:(?: |$)`)
 
-// withDetail adds what the message does not have of the detail: parts after a class, or else all of it.
+// saidChars are those by whose presence in a message a text counts as said: a message has a long text cut.
+const saidChars = 100
+
+// withDetail adds what the message does not have of the detail: parts after a class, up to a rest that is said, or else
+// all of it.
 func withDetail(message, detail string) string {
 	class := className.FindString(detail)
-	parts := []string{detail}
-	if class != "" {
-		parts = strings.Split(detail[len(class):], ": ")
-	}
 	lower := strings.ToLower(message)
+	isSaid := func(text string) bool {
+		if start := []rune(text); len(start) > saidChars {
+			text = string(start[:saidChars])
+		}
+		return strings.Contains(lower, strings.ToLower(text))
+	}
 	var added []string
-	for _, part := range parts {
-		part = strings.TrimSpace(part)
-		if part != "" && !strings.Contains(lower, strings.ToLower(part)) {
+	for rest := strings.TrimSpace(detail[len(class):]); !isSaid(rest); {
+		part, more := rest, ""
+		if class != "" {
+			part, more, _ = strings.Cut(rest, ": ")
+		}
+		if part = strings.TrimSpace(part); !isSaid(part) {
 			added = append(added, part)
 		}
+		rest = strings.TrimSpace(more)
 	}
 	if len(added) == 0 {
 		return message
-	}
-	if class != "" {
-		class += " "
 	}
 	return message + " (" + class + strings.Join(added, ": ") + ")"
 }

@@ -2,6 +2,7 @@ package duologue_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -174,13 +175,12 @@ func TestTheTextOfAnErrorHasItsReason(t *testing.T) {
 	equal(t, err.Error(), failed.Message+" ("+failed.Detail+")")
 	err = chat.SwitchModel(t.Context(), duologue.Choice{Profile: "nope"})
 	contains(t, err.Error(), `(there is no profile "nope"; there are: `)
-	for _, it := range [][3]string{
-		{"it failed", "", "it failed"},
-		{"it failed", "config: it failed", "it failed"},
-		{"it failed: wrong key", "auth: status 401: Wrong key", "it failed: wrong key (auth: status 401)"},
-		{"it failed", `no profile "x"; there are: fail`, `it failed (no profile "x"; there are: fail)`},
-	} {
-		equal(t, (&duologue.RequestError{Code: "run_failed", Message: it[0], Detail: it[1]}).Error(), it[2])
+	content, err := os.ReadFile(filepath.Join(root, "clients/error_texts.json"))
+	equal(t, err, nil)
+	var cases []struct{ Message, Detail, Text string }
+	equal(t, json.Unmarshal(content, &cases), nil)
+	for _, it := range cases {
+		equal(t, (&duologue.RequestError{Code: "run_failed", Message: it.Message, Detail: it.Detail}).Error(), it.Text)
 	}
 }
 

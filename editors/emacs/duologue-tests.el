@@ -251,9 +251,11 @@
     (duologue-tests--wait-idle)
     (duologue-switch-profile "nope")
     (duologue-tests--wait-text "send the request again (there is no profile \"nope\""))
-  (should (equal (duologue--error-text '((message . "it failed: wrong key") (detail . "auth: status 401: Wrong key")))
-                 "it failed: wrong key (auth: status 401)"))
-  (should (equal (duologue--error-text '((message . "it failed") (detail . "config: it failed"))) "it failed")))
+  (with-temp-buffer
+    (let ((coding-system-for-read 'utf-8))
+      (insert-file-contents (expand-file-name "../../clients/error_texts.json" duologue-tests--folder)))
+    (dolist (case (json-parse-buffer :object-type 'alist :array-type 'list))
+      (should (equal (duologue--error-text case) (alist-get 'text case))))))
 
 (ert-deftest duologue-the-last-prompt-is-edited ()
   (duologue-tests--with duologue-tests--echo

@@ -607,20 +607,30 @@ reads it is disturbed."
             (duologue--chat-ordinal chat) 0))
     (duologue--advance chat (or (alist-get 'snapshotOrdinal snapshot) "0"))))
 
+(defconst duologue--said-chars 100
+  "Characters by whose presence in a message a text counts as said.
+A message has a long text cut.")
+
 (defun duologue--error-text (failure)
   "Return the message of FAILURE, and what that does not have of its detail.
-After the class of a failure these are parts; a detail without a class is one
-reason."
+After the class of a failure these are parts, up to a rest that is said; a
+detail without a class is one reason."
   (let* ((message (or (alist-get 'message failure) ""))
          (detail (or (alist-get 'detail failure) ""))
          (case-fold-search nil)
-         (class (and (string-match "\\`[a-z_]+: ?" detail) (match-string 0 detail)))
-         (parts (if class (split-string (substring detail (length class)) ": ") (list detail)))
-         (added (seq-remove (lambda (part)
-                              (string-search (downcase part) (downcase message)))
-                            (mapcar #'string-trim parts))))
+         (class (and (string-match "\\`\\([a-z_]+\\):\\(?: \\|\\'\\)" detail) (match-string 1 detail)))
+         (rest (string-trim (if class (substring detail (match-end 0)) detail)))
+         (is-said (lambda (text)
+                    (string-search (downcase (seq-take text duologue--said-chars)) (downcase message))))
+         added)
+    (while (not (funcall is-said rest))
+      (let* ((end (and class (string-search ": " rest)))
+             (part (string-trim (substring rest 0 end))))
+        (unless (funcall is-said part)
+          (push part added))
+        (setq rest (if end (string-trim (substring rest (+ end 2))) ""))))
     (if added
-        (format "%s (%s%s)" message (or class "") (string-join added ": "))
+        (format "%s (%s)" message (string-join (append (and class (list class)) (nreverse added)) ": "))
       message)))
 
 (defun duologue--failed (chat id failure)

@@ -12,7 +12,9 @@ _RETRYABLE = frozenset(("rate_limited", "timeout", "network"))
 # The detail of a provider's failure after which the same prompt may succeed, as the exit status 75 of the program has it.
 _PASSING = re.compile(r"provider: (?:status|code) (?:408|409|429|5(?!01|05)\d\d)(?!\d)")
 # What the detail of a failed run begins with.
-_CLASS = re.compile(r"([a-z_]+):")
+_CLASS = re.compile(r"([a-z_]+):(?: |\Z)")
+# By whose presence in a message a text counts as said: a message has a long text cut.
+_SAID_CHARS = 100
 _WAIT = re.compile(r"requests a wait of (\d+) s")
 
 
@@ -73,11 +75,23 @@ class RequestError(DuologueError):
 
 
 def _with_detail(message: str, detail: str) -> str:
-    """The message, and in parentheses what it does not have of the detail: parts after a class, or else all of it."""
+    """The message, and in parentheses what it does not have of the detail.
+
+    That is parts after a class, up to a rest that is said, or else all of it.
+    """
     lower = message.lower()
+
+    def is_said(text: str) -> bool:
+        return text[:_SAID_CHARS].lower() in lower
+
     found = _CLASS.match(detail)
-    parts = detail[found.end() :].split(": ") if found else [detail]
-    added = [part for part in map(str.strip, parts) if part and part.lower() not in lower]
+    rest = detail[found.end() if found else 0 :].strip()
+    added: list[str] = []
+    while not is_said(rest):
+        part, _, more = rest.partition(": ") if found else (rest, "", "")
+        if not is_said(part.strip()):
+            added.append(part.strip())
+        rest = more.strip()
     if found and added:
         added.insert(0, found[1])
     return f"{message} ({': '.join(added)})" if added else message

@@ -3,6 +3,9 @@ const RETRYABLE = new Set(["rate_limited", "timeout", "network"]);
 const PASSING = /^provider: (?:status|code) (?:408|409|429|5(?!01|05)\d\d)(?!\d)/;
 const CLASSES = new Set([...RETRYABLE, "malformed_stream", "auth", "context_overflow", "provider", "tool", "config", "aborted", "internal"]);
 
+// By whose presence in a message a text counts as said: a message has a long text cut.
+const SAID_CHARS = 100;
+
 /** Base of all errors of this package. */
 export class DuologueError extends Error {
   constructor(message: string) {
@@ -58,16 +61,24 @@ export class RequestError extends DuologueError {
   }
 }
 
-/** The message, and in parentheses what it does not have of the detail: parts after a class, or else all of it. */
+/**
+ * The message, and in parentheses what it does not have of the detail: parts after a class, up to a rest that is said, or
+ * else all of it.
+ */
 function withDetail(message: string, detail: string): string {
   const lower = message.toLowerCase();
+  const isSaid = (text: string) => lower.includes(text.slice(0, SAID_CHARS).toLowerCase());
   // What the detail of a failed run begins with.
-  const [start, name] = /^([a-z_]+):/.exec(detail) ?? [];
-  const parts = start === undefined ? [detail] : detail.slice(start.length).split(": ");
-  const isNew = (part: string) => part !== "" && !lower.includes(part.toLowerCase());
-  const added = parts.map((part) => part.trim()).filter(isNew);
+  const [start = "", name = ""] = /^([a-z_]+):(?: |$)/.exec(detail) ?? [];
+  const added: string[] = [];
+  for (let rest = detail.slice(start.length).trim(); !isSaid(rest); ) {
+    const end = name === "" ? -1 : rest.indexOf(": ");
+    const part = end < 0 ? rest : rest.slice(0, end).trim();
+    if (!isSaid(part)) added.push(part);
+    rest = end < 0 ? "" : rest.slice(end + 2).trim();
+  }
   if (added.length === 0) return message;
-  if (name !== undefined) added.unshift(name);
+  if (name) added.unshift(name);
   return `${message} (${added.join(": ")})`;
 }
 

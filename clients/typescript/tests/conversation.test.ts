@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { test } from "node:test";
-import { rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { AnswerError, Duologue, ProcessEnded, ProviderError, RequestError, tool, type Approve, type Event, type EventOf, type Options } from "duologue";
@@ -486,12 +486,8 @@ test("the text of an error has its reason", async () => {
     assert.equal(error.message, `${error.summary} (${error.detail})`);
     await assert.rejects(chat.switchModel({ profile: "nope" }), /\(there is no profile "nope"; there are: /);
   });
-  for (const [message, detail, text] of [
-    ["it failed", "", "it failed"],
-    ["it failed", "config: it failed", "it failed"],
-    ["it failed: wrong key", "auth: status 401: Wrong key", "it failed: wrong key (auth: status 401)"],
-    ["it failed", 'no profile "x"; there are: fail', 'it failed (no profile "x"; there are: fail)'],
-  ] as const) {
+  const cases = JSON.parse(readFileSync(join(ROOT, "clients/error_texts.json"), "utf8"));
+  for (const { message, detail, text } of cases as { message: string; detail: string; text: string }[]) {
     assert.equal(new RequestError("run_failed", message, detail).message, text);
   }
 });

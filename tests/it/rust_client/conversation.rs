@@ -5,11 +5,15 @@ use super::{
     BINARY, Scratch, endless, kill, process_of, read_to, real, rest, run, start,
     texts_and_statuses, unreachable, until,
 };
-use duologue::client::{Answer, Any, Duologue, Error, Event, OnBusy, Prompt};
+use duologue::client::{Answer, Any, Duologue, Error, Event, OnBusy, Prompt, Refused};
 use duologue::protocol::proto::rpc::rpc_request_line::Request as Body;
 use duologue::protocol::proto::rpc::{CompactRequest, SnapshotRequest, SwitchModelRequest};
+use serde_json::Value;
 use std::fs;
 use std::sync::{Arc, Mutex};
+
+/// What the text of an error is, for the libraries of all languages.
+const ERROR_TEXTS: &str = include_str!("../../../clients/error_texts.json");
 
 #[tokio::test]
 async fn a_run_has_an_answer() {
@@ -233,6 +237,14 @@ async fn the_text_of_an_error_has_its_reason() {
     // What the message has is not said again.
     let wrong = real().args(["--nonsense"]).start().await.expect_err("a refusal").to_string();
     assert_eq!(wrong.matches("--nonsense").count(), 1, "{wrong}");
+    let cases: Value = serde_json::from_str(ERROR_TEXTS).expect("JSON");
+    for case in cases.as_array().expect("cases") {
+        let [message, detail, text] =
+            ["message", "detail", "text"].map(|member| case[member].as_str().expect("a text"));
+        let (message, detail) = (message.to_owned(), detail.to_owned());
+        let error = Refused { message, detail, ..Refused::default() };
+        assert_eq!(error.to_string(), text, "{}", error.detail);
+    }
 }
 
 #[tokio::test]

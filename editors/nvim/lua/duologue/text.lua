@@ -35,17 +35,35 @@ function M:set(text)
   return true
 end
 
+--- Characters by whose presence in a message a text counts as said: a message has a long text cut.
+local SAID_CHARS = 100
+
+--- Letters of all alphabets in lower case. A text with a NUL would be no string for Vim.
+local function folded(text)
+  return vim.fn.tolower((text:gsub("%z", " ")))
+end
+
 --- The text of an error: its message, and in parentheses what that does not have of the detail. After the class of a
---- failure these are parts; a detail without a class is one reason.
+--- failure these are parts, up to a rest that is said; a detail without a class is one reason.
 function M.of_error(failure)
   local message, detail = failure.message or "", failure.detail or ""
-  local class, rest = detail:match("^([a-z_]+):(.*)$")
+  local lower = folded(message)
+  local function is_said(text)
+    return lower:find(vim.fn.strcharpart(folded(text), 0, SAID_CHARS), 1, true) ~= nil
+  end
+  local class = detail:match("^([a-z_]+): ") or detail:match("^([a-z_]+):$")
+  local rest = vim.trim(class and detail:sub(#class + 2) or detail)
   local added = {}
-  for _, part in ipairs(class and vim.split(rest, ": ", { plain = true }) or { detail }) do
-    part = vim.trim(part)
-    if part ~= "" and not message:lower():find(part:lower(), 1, true) then
+  while not is_said(rest) do
+    local from, to = rest:find(": ", 1, true)
+    local part, more = rest, ""
+    if class and from then
+      part, more = vim.trim(rest:sub(1, from - 1)), vim.trim(rest:sub(to + 1))
+    end
+    if not is_said(part) then
       added[#added + 1] = part
     end
+    rest = more
   end
   if #added == 0 then
     return message
