@@ -462,7 +462,6 @@ impl Builder {
     pub async fn start(mut self) -> Result<Duologue, Error> {
         self.settle_folder();
         let link = self.connect(pending()).await?;
-        self.warns_of_echo = false;
         Ok(Duologue { held: Arc::new(Held::new(link)), options: self })
     }
 

@@ -68,8 +68,6 @@ type Client struct {
 	storeError   error
 	// hasEarlierTools reports that the session has tools of an earlier program.
 	hasEarlierTools bool
-	// warned is done once the program was warned of the built-in engine.
-	warned sync.Once
 }
 
 // seen is what a client has seen of a conversation.
@@ -106,7 +104,7 @@ func (c *Client) start(ctx context.Context, closes int) error {
 	if err != nil {
 		return err
 	}
-	p, err := startProcess(append([]string{binary}, c.options.args()...), c.options.environment(), c.options.Dir, c.warn)
+	p, err := startProcess(append([]string{binary}, c.options.args()...), c.options.environment(), c.options.Dir, warn)
 	if err != nil {
 		return err
 	}
@@ -137,10 +135,13 @@ func (c *Client) start(ctx context.Context, closes int) error {
 	return err
 }
 
+// warned is done once the program was warned of the built-in engine: that is enough, however many clients it has.
+var warned sync.Once
+
 // warn logs, once, that the built-in engine answers though nobody has chosen it.
-func (c *Client) warn(stderr string) {
+func warn(stderr string) {
 	if strings.Contains(stderr, echo) {
-		c.warned.Do(func() {
+		warned.Do(func() {
 			slog.Warn("no provider is configured, so the built-in echo engine of duologue answers with what it was asked: " +
 				"run `duologue profiles init`, or set the key of a provider; \"--require-provider\" in Options.Args makes " +
 				"this an error, and Options.Engine \"echo\" has no warning")

@@ -81,11 +81,12 @@ func TestAnEchoNobodyAskedForIsAWarning(t *testing.T) {
 	var log bytes.Buffer
 	before := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(before) })
+	duologue.ForgetWarning()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	unchosen := duologue.Options{Binary: filepath.Join(root, "clients/without_provider"), Env: []string{"DUOLOGUE_BIN=" + os.Getenv("DUOLOGUE_BIN")}}
 	chosen := unchosen
 	chosen.Engine = "echo"
-	for _, options := range []duologue.Options{unchosen, chosen} {
+	for _, options := range []duologue.Options{unchosen, unchosen, chosen} {
 		chat := start(t, options)
 		equal(t, run(t, chat, "x").Text, "Turn 1. You said: x")
 		_ = chat.Close() // Standard error is read then.

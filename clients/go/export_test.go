@@ -1,5 +1,10 @@
 package duologue
 
+import "sync"
+
+// ForgetWarning has the next client warn of the built-in engine again.
+func ForgetWarning() { warned = sync.Once{} }
+
 // InFlight returns the number of requests that wait for their done.
 func (c *Client) InFlight() int {
 	c.mu.Lock()

@@ -53,8 +53,6 @@ pub struct Builder {
     pub(super) close_time: Duration,
     pub(super) cancel_time: Duration,
     pub(super) line_bytes_max: usize,
-    /// The first process alone: the answers of those that follow it are no surprise.
-    pub(super) warns_of_echo: bool,
 }
 
 impl Default for Builder {
@@ -76,7 +74,6 @@ impl Default for Builder {
             close_time: Duration::from_secs(5),
             cancel_time: Duration::from_secs(10),
             line_bytes_max: LINE_BYTES_MAX,
-            warns_of_echo: true,
         }
     }
 }

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -29,6 +29,9 @@ const STDERR_BYTES: usize = 16 * 1024;
 
 /// What the program writes there where nobody has chosen what answers.
 const ECHO: &str = "the built-in echo engine answers";
+
+/// The warning of that: of one process it is enough, however many clients this has.
+static WARNED_OF_ECHO: Once = Once::new();
 
 /// Lines that wait to be written.
 const LINES_AHEAD: usize = 16;
@@ -88,7 +91,7 @@ impl Process {
         let (lines, to_write) = mpsc::channel(LINES_AHEAD);
         tokio::spawn(write(stdin, to_write));
         let tail = Tail::default();
-        let reading = tokio::spawn(read_tail(stderr, tail.clone(), options.warns_of_echo));
+        let reading = tokio::spawn(read_tail(stderr, tail.clone()));
         Ok((Self { child, stdout, stderr: tail, reading }, lines))
     }
 
@@ -142,18 +145,21 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<Vec<u8>>) {
     }
 }
 
-async fn read_tail(mut stderr: ChildStderr, tail: Tail, mut warns_of_echo: bool) {
+async fn read_tail(mut stderr: ChildStderr, tail: Tail) {
     let mut piece = vec![0; STDERR_BYTES];
     while let Ok(bytes @ 1..) = stderr.read(&mut piece).await {
         tail.push(&piece[..bytes]);
-        if warns_of_echo && tail.text().contains(ECHO) {
-            warns_of_echo = false;
-            tracing::warn!(
-                "no provider is configured, so the built-in echo engine of duologue answers with what it was asked: run \
-                 `duologue profiles init`, or set the key of a provider; --require-provider makes this an error"
-            );
+        if !WARNED_OF_ECHO.is_completed() && tail.text().contains(ECHO) {
+            WARNED_OF_ECHO.call_once(warn_of_echo);
         }
     }
+}
+
+fn warn_of_echo() {
+    tracing::warn!(
+        "no provider is configured, so the built-in echo engine of duologue answers with what it was asked: run \
+         `duologue profiles init`, or set the key of a provider; --require-provider makes this an error"
+    );
 }
 
 /// The program: the one that is named, that of the variable, or the one on the `PATH`.

@@ -37,6 +37,8 @@ from ._settings import Settings
 NEWER_EXTENSIONS = ("tool-progress",)
 # What the program writes to standard error where nobody has chosen what answers.
 ECHO = "the built-in echo engine answers"
+# The warning of that came: of one process it is enough, however many clients this has.
+_has_warned = False
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -68,7 +70,6 @@ class Connection:
         # The session has tools of an earlier program.
         self._has_earlier_tools = False
         self.is_inherited = False
-        self._has_warned = False
         _connections.add(self)
 
     async def start(self) -> None:
@@ -281,8 +282,7 @@ class Connection:
             self._fed = None
 
     def _on_stderr(self) -> None:
-        if not self._has_warned and ECHO in self.stderr and not self._loop.is_closed():
-            self._has_warned = True
+        if not _has_warned and ECHO in self.stderr and not self._loop.is_closed():
             # By the loop, as a program may have warnings raised.
             self._loop.call_soon(_warn_of_echo)
 
@@ -512,12 +512,20 @@ class Connection:
 
 
 def _warn_of_echo() -> None:
-    warnings.warn(
-        "no provider is configured, so the built-in echo engine of duologue answers with what it was asked: run "
-        '`duologue profiles init`, or set the key of a provider; args=["--require-provider"] makes this an error, and '
-        'engine="echo" has no warning',
-        stacklevel=1,
-    )
+    global _has_warned
+    if _has_warned:
+        return
+    _has_warned = True
+    try:
+        warnings.warn(
+            "no provider is configured, so the built-in echo engine of duologue answers with what it was asked: run "
+            '`duologue profiles init`, or set the key of a provider; args=["--require-provider"] makes this an error, and '
+            'engine="echo" has no warning',
+            stacklevel=1,
+        )
+    except UserWarning as warning:
+        # A program that has warnings raised, as by `-W error`, could not catch it here.
+        warnings.showwarning(warning, UserWarning, __file__, 0)
 
 
 def _line(body: JsonObject) -> bytes:

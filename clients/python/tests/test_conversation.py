@@ -26,7 +26,19 @@ from unittest import mock
 
 import duologue
 from duologue import Duologue, TextPatch, messages
-from tests.support import BINARY, CLOCK, DIFFICULT, WAIT_S, WITHOUT_PROVIDER, difficult, pid_of, real, script, unreachable
+from tests.support import (
+    BINARY,
+    CLOCK,
+    DIFFICULT,
+    ROOT,
+    WAIT_S,
+    WITHOUT_PROVIDER,
+    difficult,
+    pid_of,
+    real,
+    script,
+    unreachable,
+)
 
 CALLS = [
     {"text": "Let me look.", "tools": [{"name": "get_time", "arguments": {"city": "Berlin"}}]},
@@ -881,29 +893,34 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(str(error), f"{error.message} ({error.detail})")
             with self.assertRaisesRegex(duologue.RequestError, r'\(there is no profile "nope"; there are: '):
                 await chat.switch_model(profile="nope")
-        for message, detail, text in (
-            ("it failed", "", "it failed"),
-            ("it failed", "config: it failed", "it failed"),
-            ("it failed: wrong key", "auth: status 401: Wrong key", "it failed: wrong key (auth: status 401)"),
-            ("it failed", 'no profile "x"; there are: fail', 'it failed (no profile "x"; there are: fail)'),
-        ):
-            self.assertEqual(str(duologue.RequestError("run_failed", message, detail)), text)
+        for case in json.loads((ROOT / "clients/error_texts.json").read_text(encoding="utf-8")):
+            error = duologue.RequestError("run_failed", case["message"], case["detail"])
+            self.assertEqual(str(error), case["text"])
 
     async def test_an_echo_nobody_asked_for_is_a_warning(self):
         unchosen = {"binary": WITHOUT_PROVIDER, "env": {"DUOLOGUE_BIN": BINARY}}
-        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always")
-            async with Duologue(**unchosen, store=folder + "/chat.db", session="ada") as chat:
-                self.assertEqual((await chat.run("x")).text, "Turn 1. You said: x")
-                os.kill(pid_of(chat), signal.SIGKILL)
-                with self.assertRaises(duologue.ProcessEnded):
-                    await chat.run("lost")
-                await chat.reconnect()
-            async with Duologue(**unchosen, engine="echo") as chat:
-                await chat.run("x")
-            await asyncio.sleep(0)  # A warning is given by the loop.
-        self.assertEqual(len(warned), 1)
-        self.assertIn("the built-in echo engine of duologue answers", str(warned[0].message))
+        raised = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context))
+        for action in ("always", "error"):
+            with (
+                self.subTest(action),
+                mock.patch.object(duologue._connection, "_has_warned", False),
+                tempfile.TemporaryDirectory() as folder,
+                warnings.catch_warnings(record=True) as warned,
+            ):
+                warnings.simplefilter(action, UserWarning)
+                async with Duologue(**unchosen, store=folder + "/chat.db", session="ada") as chat:
+                    self.assertEqual((await chat.run("x")).text, "Turn 1. You said: x")
+                    os.kill(pid_of(chat), signal.SIGKILL)
+                    with self.assertRaises(duologue.ProcessEnded):
+                        await chat.run("lost")
+                    await chat.reconnect()
+                for engine in (None, "echo"):
+                    async with Duologue(**unchosen, engine=engine) as chat:
+                        await chat.run("x")
+                await asyncio.sleep(0)  # A warning is given by the loop.
+                self.assertEqual((len(warned), raised), (1, []))
+                self.assertIn("the built-in echo engine of duologue answers", str(warned[0].message))
         with self.assertRaisesRegex(duologue.ConfigError, "no provider is configured"):
             await Duologue(**unchosen, args=["--require-provider"]).start()
 
@@ -913,8 +930,6 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(request["submit"], {"prompt": "x", "resources": [{"server": "docs", "uri": "file:///a.md"}]})
 
     async def test_attachments(self):
-        from tests.support import ROOT
-
         async with real() as chat:
             result = await chat.run("What?", attachments=[ROOT / "examples/squares.png"])
             self.assertIn("squares.png (image/png, 8x8, 82 bytes)", result.text)

@@ -33,6 +33,8 @@ const QUEUE_BYTES_MAX = 256 * 1024 * 1024;
 const HALF = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g;
 // What the program writes to standard error where nobody has chosen what answers.
 const ECHO = "the built-in echo engine answers";
+// The warning of that came: of one process it is enough, however many clients this has.
+let hasWarned = false;
 const STDERR_CHARS = 2000;
 const START_MS = 30_000;
 const CLOSE_MS = 5000;
@@ -79,7 +81,6 @@ export class Connection implements Owner {
   #hasEarlierTools = false;
   #isClosing = false;
   #isPaused = false;
-  #hasWarned = false;
   #lastEvent: FrameEvent | undefined;
   #lastOrdinal = 0n;
 
@@ -105,7 +106,7 @@ export class Connection implements Owner {
       {
         bytes: (chunk) => this.#process === child && this.#bytes(lines, chunk),
         end: (failure) => this.#process === child && this.#ended(child, failure),
-        stderr: (tail) => this.#warn(tail),
+        stderr: warn,
       },
     );
     this.#process = child;
@@ -418,17 +419,6 @@ export class Connection implements Owner {
     }
   }
 
-  #warn(stderr: string): void {
-    if (this.#hasWarned || !stderr.includes(ECHO)) return;
-    this.#hasWarned = true;
-    process.emitWarning(
-      "no provider is configured, so the built-in echo engine of duologue answers with what it was asked: run " +
-        '`duologue profiles init`, or set the key of a provider; args: ["--require-provider"] makes this an error, ' +
-        'and engine: "echo" has no warning',
-      "DuologueWarning",
-    );
-  }
-
   #greet(frame: Frame): void {
     try {
       this.hello = checkHello(frame.hello, this.#tail());
@@ -474,4 +464,15 @@ export class Connection implements Owner {
 
 function closed(): Closed {
   return new Closed("The client was closed.");
+}
+
+function warn(stderr: string): void {
+  if (hasWarned || !stderr.includes(ECHO)) return;
+  hasWarned = true;
+  process.emitWarning(
+    "no provider is configured, so the built-in echo engine of duologue answers with what it was asked: run " +
+      '`duologue profiles init`, or set the key of a provider; args: ["--require-provider"] makes this an error, ' +
+      'and engine: "echo" has no warning',
+    "DuologueWarning",
+  );
 }

@@ -657,7 +657,7 @@ test("an echo nobody asked for is a warning", async () => {
   process.on("warning", note);
   try {
     const unchosen = { binary: WITHOUT_PROVIDER, env: { DUOLOGUE_BIN: BINARY } };
-    for (const options of [unchosen, { ...unchosen, engine: "echo" }]) {
+    for (const options of [unchosen, unchosen, { ...unchosen, engine: "echo" }]) {
       const { text } = await hold(options, (chat) => chat.run("x"));
       assert.equal(text, "Turn 1. You said: x");
     }

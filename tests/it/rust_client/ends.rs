@@ -161,9 +161,11 @@ async fn an_echo_nobody_asked_for_is_a_warning() {
     assert_eq!(run(&chat, "x").await.text, "Turn 1. You said: x");
     until(|| written.text().contains("the built-in echo engine of duologue answers")).await;
     chat.close().await;
-    let chosen = start(builder.clone().engine("echo")).await;
-    run(&chosen, "x").await;
-    chosen.close().await;
+    for builder in [builder.clone(), builder.clone().engine("echo")] {
+        let other = start(builder).await;
+        run(&other, "x").await;
+        other.close().await;
+    }
     assert_eq!(written.text().matches("--require-provider").count(), 1, "{}", written.text());
     let required = builder.args(["--require-provider"]).start().await;
     assert!(matches!(required, Err(Error::Config(_))), "{required:?}");
