@@ -30,6 +30,9 @@ const KEYS_OFF: &str = "\x1b[<u";
 /// the cursor is seen, no colours.
 const MODES_OFF: &str = "\x1b[?2026l\x1b[<u\x1b[?2004l\x1b[?1004l\x1b[?7h\x1b[?25h\x1b[0m";
 
+/// Ends a sequence that was cut off (ECMA-48, CAN).
+const CANCELLED: &str = "\x18";
+
 const ALTERNATE_ON: &str = "\x1b[?1049h\x1b[2J";
 const ALTERNATE_OFF: &str = "\x1b[?1049l";
 
@@ -100,8 +103,12 @@ impl Terminal {
         if let Some(reader) = self.reader.take() {
             reader.stop();
         }
+        self.write(&self.modes_off()).ok();
+    }
+
+    fn modes_off(&self) -> String {
         let alternate = if self.has_alternate { ALTERNATE_OFF } else { "" };
-        self.write(&format!("{MODES_OFF}{alternate}")).ok();
+        format!("{MODES_OFF}{alternate}")
     }
 
     /// Puts the terminal back. What a terminal does not take that is stuck is dropped.
@@ -111,7 +118,14 @@ impl Terminal {
             return;
         }
         self.holding = Holding::Left;
-        self.writer.finish();
+        if self.writer.finish() {
+            self.write(&format!("{CANCELLED}{}", self.modes_off())).ok();
+            self.writer.finish();
+        }
+        // The shell has set its own modes, and stops a process in the background that sets others.
+        if !self.is_ours() {
+            return;
+        }
         // Pending keys and reports were meant for the chat.
         tcflush(&self.input, QueueSelector::IFlush).ok();
         // At once: a terminal that takes nothing would be waited for without an end. Modes of output act on what is
@@ -139,6 +153,11 @@ impl Terminal {
     /// Writes what the terminal takes now; whether it has taken all, or is gone.
     pub(crate) fn is_drained(&mut self) -> bool {
         self.writer.has_room() || self.writer.is_flushed()
+    }
+
+    /// Bytes that were written and that the terminal has not taken yet.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.writer.pending_bytes()
     }
 
     /// Whether the terminal has taken all that was written.

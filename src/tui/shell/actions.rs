@@ -272,7 +272,7 @@ impl Shell<'_> {
             return self.gone(&error);
         }
         if self.signal.is_none()
-            && let Some(signal) = self.drained().await
+            && let Some(signal) = self.drained(Duration::MAX).await
         {
             // The chat has the terminal until it has ended.
             self.continued();

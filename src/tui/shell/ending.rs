@@ -16,7 +16,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
 /// What else a resume needs in a database with a password.
@@ -177,8 +177,14 @@ impl Shell<'_> {
     }
 
     /// Waits until the terminal has taken all that was written, however slow it is; or for a signal, which is returned.
-    pub(super) async fn drained(&mut self) -> Option<Signal> {
-        while !self.screen.is_drained() {
+    /// One that takes nothing for `stuck_max` is waited for no longer.
+    pub(super) async fn drained(&mut self, stuck_max: Duration) -> Option<Signal> {
+        let (mut fewest, mut since) = (usize::MAX, Instant::now());
+        while !self.screen.is_drained() && since.elapsed() < stuck_max {
+            let left = self.screen.pending_bytes();
+            if left < fewest {
+                (fewest, since) = (left, Instant::now());
+            }
             tokio::select! {
                 biased;
                 signal = self.signals.next() => return Some(signal),
@@ -188,14 +194,15 @@ impl Shell<'_> {
         None
     }
 
-    /// The status of an end with `code`, once the terminal has taken all that was written. For the end that a signal or
-    /// a terminal that is gone demands, nothing is waited for.
+    /// The status of an end with `code`, once the terminal has taken all that was written, or has long taken nothing:
+    /// until the end nobody else can go on with the conversation. For the end that a signal or a terminal that is gone
+    /// demands, nothing is waited for.
     async fn drained_at_end(&mut self, code: ExitCode) -> ExitCode {
         let is_demanded = matches!(code, ExitCode::Interrupted(_) | ExitCode::OutputFailed);
         if is_demanded || self.signal.is_some() {
             return code;
         }
-        self.drained().await.map_or(code, ExitCode::Interrupted)
+        self.drained(LEAVE_MAX).await.map_or(code, ExitCode::Interrupted)
     }
 
     /// Restores the terminal, and says how to resume.

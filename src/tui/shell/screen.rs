@@ -110,6 +110,11 @@ impl Screen {
         self.terminal_mut().is_none_or(Terminal::is_drained)
     }
 
+    /// Bytes that were written and that the terminal has not taken yet.
+    pub(super) fn pending_bytes(&mut self) -> usize {
+        self.terminal_mut().map_or(0, |terminal| terminal.pending_bytes())
+    }
+
     /// Restores the terminal. What one does not take that is stuck is dropped.
     pub(super) fn leave(&mut self) {
         if let Some(terminal) = self.terminal_mut() {

@@ -16,6 +16,9 @@ const WRITE_TIME: Duration = Duration::from_millis(30);
 /// A terminal that takes nothing for so long gets nothing more once a signal ends the chat.
 const STUCK_TIME: Duration = Duration::from_secs(1);
 
+/// A slow terminal gets nothing more after so long, for then a person would have to kill the chat.
+const FINISH_TIME: Duration = Duration::from_secs(5);
+
 /// The most that a write may take where it can't be told not to wait. Linux has the room of a terminal in pieces of 256
 /// bytes, of which one that polls as writable has at least one.
 const BLOCKING_BYTES_MAX: usize = 128;
@@ -65,18 +68,30 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes what is pending, as long as the terminal takes bytes. The rest is dropped.
-    pub(super) fn finish(&mut self) {
-        let mut deadline = Instant::now() + STUCK_TIME;
+    /// Writes what is pending, as long as the terminal takes bytes, and not for long. The rest is dropped; returns
+    /// whether the terminal was too slow for it, and so takes more.
+    pub(super) fn finish(&mut self) -> bool {
+        self.finish_by(Instant::now() + FINISH_TIME)
+    }
+
+    fn finish_by(&mut self, end: Instant) -> bool {
+        let mut deadline = (Instant::now() + STUCK_TIME).min(end);
         while !self.pending.is_empty() && Instant::now() < deadline {
             match self.write_part(deadline) {
                 Ok(0) => {}
-                Ok(_) => deadline = Instant::now() + STUCK_TIME,
+                Ok(_) => deadline = (Instant::now() + STUCK_TIME).min(end),
                 // There is nothing to do about a terminal that is gone.
                 Err(_) => break,
             }
         }
+        let is_slow = !self.pending.is_empty() && deadline == end;
         self.pending.clear();
+        is_slow
+    }
+
+    /// Bytes that the terminal has not taken yet.
+    pub(super) fn pending_bytes(&self) -> usize {
+        self.pending.len()
     }
 
     /// Whether the terminal has taken all that was written.
@@ -177,6 +192,17 @@ mod tests {
         assert_eq!(reading.join().expect("no panic"), format!("{text} the end").as_bytes());
     }
 
+    #[test]
+    fn what_a_slow_terminal_has_not_taken_in_time_is_dropped() {
+        let (person, line) = raw_pty();
+        let mut writer = Writer::new(&line).expect("a terminal");
+        writer.write(&"a".repeat(BYTES)).expect("a terminal");
+        assert!(writer.finish_by(Instant::now()) && writer.is_flushed());
+        // Nothing is left that it could be too slow for.
+        assert!(!writer.finish());
+        drop(person);
+    }
+
     /// The terminal of another user, as after `su`, can't be opened again.
     #[test]
     fn a_terminal_that_can_not_be_opened_again_does_not_hold_up_the_end() {
@@ -187,10 +213,10 @@ mod tests {
                 let text: String = ('a'..='z').chain(['\n', '\t']).cycle().take(BYTES).collect();
                 let written = writer.write(&text).is_ok();
                 let is_stuck = !writer.has_room();
-                writer.finish();
-                ended.send((written, is_stuck, writer.is_flushed())).ok();
+                let is_slow = writer.finish();
+                ended.send((written, is_stuck, is_slow, writer.is_flushed())).ok();
             });
-            assert_eq!(end.recv_timeout(WAIT_MAX), Ok((true, true, true)));
+            assert_eq!(end.recv_timeout(WAIT_MAX), Ok((true, true, false, true)));
             drop(person);
         }
     }
