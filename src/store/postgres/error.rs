@@ -120,6 +120,8 @@ impl PostgresError {
             SqlState::CANNOT_CONNECT_NOW,
             SqlState::TOO_MANY_CONNECTIONS,
             SqlState::IDLE_SESSION_TIMEOUT,
+            // What the network kept back came too late for the server.
+            SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
         ];
         matches!(self, Self::Unreachable { .. })
             || self.has_code(&of_server)
