@@ -74,7 +74,7 @@ impl GoTime {
         Self::since_unix(self.nanoseconds(), zone)
     }
 
-    /// The same time on a clock in `zone`, or on its own where that shows a day beyond the calendar.
+    /// Converts the time to a clock in `zone`; it keeps its own where that one shows a day beyond the calendar.
     pub(in crate::template) fn here(self, zone: &TimeZone) -> Self {
         self.in_zone(zone).unwrap_or(self)
     }
