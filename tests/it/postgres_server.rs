@@ -369,15 +369,23 @@ fn forward(
     largest: &AtomicUsize,
 ) {
     let is_deaf = Mutex::new(false);
+    let is_stalled = || number < armed.lock().expect("no panic").stalled_before;
     let answered = AtomicUsize::new(0);
     thread::scope(|scope| {
         scope.spawn(|| {
             copy(server, client, |bytes| {
                 let before = answered.fetch_add(bytes.len(), Ordering::Relaxed);
                 largest.fetch_max(before + bytes.len(), Ordering::Relaxed);
-                if *is_deaf.lock().expect("no panic") { Fate::Cut } else { Fate::Open }
+                match *is_deaf.lock().expect("no panic") {
+                    true => Fate::Cut,
+                    false if is_stalled() => Fate::Stalled,
+                    false => Fate::Open,
+                }
             });
-            close(client, server);
+            // A server that hangs ends no connection.
+            if !is_stalled() {
+                close(client, server);
+            }
         });
         let mut writes = false;
         copy(client, server, |bytes| {
