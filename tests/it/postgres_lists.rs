@@ -112,16 +112,31 @@ fn a_search_waits_once_for_a_server_that_falls_silent() {
         let ended = run(&folder, &[&words[..], &places].concat());
         assert_eq!(ended.status, 0, "{ended:?}");
     }
-    proxy.stall_at("duologue.log");
-    let before = proxy.connections();
-    let found = run(&folder, &[&["sessions", "search", "seldom"][..], &places].concat());
-    assert_eq!(found.stdout.lines().count(), 2 * FOUND, "each with its answer: {found:?}");
-    assert_eq!(found.status, 1, "{found:?}");
-    let place = format!("127.0.0.1:{}/{} did not answer", proxy.port, database.name);
-    assert_eq!(found.stderr.matches(&place).count(), 1, "{found:?}");
-    // One for the list, one for the logs, and at most one more.
-    let made = proxy.connections() - before;
-    assert!(made <= 3, "{made} connections");
+    // One that the file does not have ends no search.
+    let words = ["exec", "--engine", "echo", "--session-id", "other", "--store", &dsn, "seldom"];
+    let ended = run(&folder, &words);
+    assert_eq!(ended.status, 0, "{ended:?}");
+    for output in ["text", "json"] {
+        proxy.stall_at("duologue.log");
+        let before = proxy.connections();
+        let words = ["sessions", "search", "seldom", "--output", output];
+        let found = run(&folder, &[&words[..], &places].concat());
+        let count = if output == "json" {
+            let document: Value = serde_json::from_str(&found.stdout).expect("JSON");
+            let error = &document["error"];
+            assert_eq!(error["message"], "not all of the store could be read", "{found:?}");
+            document["data"].as_array().expect("a list").len()
+        } else {
+            found.stdout.lines().count()
+        };
+        assert_eq!(count, 2 * FOUND, "each with its answer: {found:?}");
+        assert_eq!(found.status, 1, "{found:?}");
+        let place = format!("127.0.0.1:{}/{} did not answer", proxy.port, database.name);
+        assert_eq!(found.stderr.matches(&place).count(), 1, "{found:?}");
+        // One for the list, one for the logs, and at most one more.
+        let made = proxy.connections() - before;
+        assert!(made <= 3, "{made} connections");
+    }
 }
 
 /// The sizes of sessions take the server long, and only a list has them.

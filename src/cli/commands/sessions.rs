@@ -98,7 +98,7 @@ fn degraded(envelope: &mut Envelope, loss: String, first: &mut Option<Error>) {
 
 /// The error of a document whose data is only what could be read: its status is 1, too.
 fn partial(loss: &str) -> Error {
-    let message = "the store is damaged, and what could be read of it is not all".to_owned();
+    let message = "not all of the store could be read".to_owned();
     Error { code: command_code::STORE_DEGRADED, class: None, message, detail: loss.to_owned() }
 }
 

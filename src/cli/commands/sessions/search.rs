@@ -51,8 +51,12 @@ pub(super) fn search(args: &SearchArgs) -> Result<u8, Failure> {
         let Some((session, reader)) = SessionId::new(&summary.id).zip(reader.as_mut()) else {
             continue;
         };
-        let found = reader.search(&session, &phrases, RESULTS_MAX - count);
-        let Some(found) = found.map_err(Failure::Store)? else { continue };
+        let found = match reader.search(&session, &phrases, RESULTS_MAX - count) {
+            // Only the store that is not read any more has it: that is reported once, behind all results.
+            Err(why) if reader.away() == Some(why.as_str()) => continue,
+            found => found.map_err(Failure::Store)?,
+        };
+        let Some(found) = found else { continue };
         if let Some(loss) = found.loss {
             degraded(&mut envelope, loss, &mut error);
         }
