@@ -100,6 +100,33 @@ fn a_copy_takes_no_session_from_a_process_that_is_stopped() {
     check_resumes(&database);
 }
 
+/// Its process can't be asked: it ran on another machine.
+#[test]
+fn a_turn_that_was_cut_off_elsewhere_is_copied_once_its_process_is_silent_for_long() {
+    needs!(Postgres);
+    let (database, folder) = (Database::new(), Folder::new());
+    let mut server = database.stored(&["--echo-delay-ms", "20"]).start();
+    assert_eq!(server.turn("r1", "one"), "ok");
+    server.send(submit("r2", &"word ".repeat(10_000)));
+    server.wait_event("ChatTextPatch");
+    kill(server);
+    let dsn = database.bare_dsn();
+    for (age, copy, turns) in [("1 minute", "early", "1"), ("1 day", "late", "2")] {
+        database.query(&format!(
+            "UPDATE duologue.processes SET machine = 'another machine 1 2', \
+                 heartbeat_at = clock_timestamp() - interval '{age}'"
+        ));
+        let words = ["sessions", "fork", "s", "--as", copy, "--store", &dsn, "--output", "json"];
+        let mut command = duologue(&folder, &words);
+        command.env("PGPASSWORD", PASSWORD);
+        let forked = Once::start(command).finish();
+        assert_eq!(forked.status, 0, "{forked:?}");
+        assert_eq!(forked.stdout.contains("turn_goes_on"), turns == "1", "{age}: {forked:?}");
+        let of_copy = format!("SELECT turns FROM duologue.sessions WHERE id = '{copy}'");
+        assert_eq!(database.query(&of_copy), turns, "{age}");
+    }
+}
+
 /// A server that ends in mid-turn, in order or not, and starts again.
 #[test]
 fn a_turn_goes_on_after_the_server_was_started_again() {

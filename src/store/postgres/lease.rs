@@ -33,7 +33,10 @@ const ATTEMPTS_MAX: u32 = 10;
 /// How long a lease is waited for that a transaction of its holder has locked.
 const LOCK_LIMIT: &str = "SET LOCAL lock_timeout = 2000; ";
 
-const HOLDER: &str = "SELECT coalesce(p.holder, ''), coalesce(p.machine, ''), l.process, coalesce(p.address, '') \
+/// The last column: the process counts as ended, as where the rows of such processes are deleted. A lease without a row
+/// of its process may be that of one that makes it again.
+const HOLDER: &str = "SELECT coalesce(p.holder, ''), coalesce(p.machine, ''), l.process, coalesce(p.address, ''), \
+         coalesce(p.heartbeat_at < clock_timestamp() - interval '1 hour', false) \
      FROM duologue.leases l LEFT JOIN duologue.processes p ON p.id = l.process WHERE l.session = $1";
 
 const RELEASE: &str = "DELETE FROM duologue.leases l \
@@ -90,10 +93,11 @@ pub(super) async fn acquire(
 }
 
 /// Whether a process has the lease of a session that is not known to have ended. A lease stays with a process that was
-/// stopped for longer than its heartbeat is valid, as long as nobody takes it: who only reads must not.
+/// stopped for longer than its heartbeat is valid, as long as nobody takes it: who only reads must not. As nothing is
+/// taken, one that had no heartbeat for an hour counts as ended.
 pub(super) async fn is_held(link: &Link, session: &SessionId) -> Result<bool, PostgresError> {
     let held = held(link, session.as_str()).await?;
-    Ok(held.is_some_and(|held| !process::has_ended(&held.machine)))
+    Ok(held.is_some_and(|held| !held.is_silent && !process::has_ended(&held.machine)))
 }
 
 /// The token of a new lease.
@@ -116,6 +120,8 @@ struct Held {
     process: String,
     /// Where it is reached; empty if it is not.
     address: String,
+    /// There was no heartbeat for so long that the process counts as ended.
+    is_silent: bool,
 }
 
 impl Held {
@@ -160,6 +166,7 @@ async fn held(link: &Link, session: &str) -> Result<Option<Held>, PostgresError>
         machine: row.get(1),
         process: row.get(2),
         address: row.get(3),
+        is_silent: row.get(4),
     }))
 }
 
