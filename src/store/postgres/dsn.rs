@@ -255,8 +255,9 @@ fn of_url(rest: &str) -> Result<Options, String> {
     if ports.iter().any(|port| !port.is_empty()) {
         options.push(("port".to_owned(), ports.join(",")));
     }
-    // A password may have a question mark in it, where the end of the user has not come before, or comes behind.
-    let mut may_be_secret = user.is_empty() || query.contains('@');
+    // A password may have a question mark in it, where its colon has come before and the end of the user has not, or
+    // where that comes behind.
+    let mut may_be_secret = user.is_empty() && authority.contains(':') || query.contains('@');
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').ok_or_else(malformed)?;
         // A later one counts, as in libpq.
@@ -335,6 +336,7 @@ mod tests {
             "postgres://ada:12?S3cret=rd@h/chat",
             "postgres://ada:12?S3cret@h/chat",
             "postgres://ada:12/x?S3cret=rd@h/chat",
+            "postgres://ada:12?S3cret=1",
             "postgres://ada:pa@s/s?S3cret=1@h/chat",
             "postgres://ada@h/chat?password=two&s3cret=1",
             "postgers://ada:s3cret@h/chat?sslmode=require",
@@ -355,6 +357,7 @@ mod tests {
             ("postgres://ada:12@h/c?sslmode=require&schema=public", "`schema`"),
             ("postgres://ada@h/c?ssl=true", "`ssl`"),
             ("postgres://h/c?ssl=true", "`ssl`"),
+            ("postgres://127.0.0.1/c?schema=public", "`schema`"),
         ] {
             let why = Dsn::new(text).expect("a text").address(&|_| None).expect_err(text);
             assert!(why.contains(key), "{why}");
