@@ -65,7 +65,7 @@ pub(super) fn inspect(place: &StorePlace, connects: bool, reads: bool) -> Inspec
     Inspected { place: place.to_string(), found }
 }
 
-/// What is wrong with the file of a store, for people.
+/// What is wrong with the file of a store, for people, with the name of that file.
 #[cfg(feature = "serve")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FileFault {
@@ -79,6 +79,7 @@ pub(crate) enum FileFault {
 #[cfg(feature = "serve")]
 pub(crate) fn fault_of_file(place: &StorePlace) -> Option<FileFault> {
     let error = sqlite::inspect(place.path()?, false).err()?;
-    let why = error.to_string();
+    let is_nameless = matches!(error, StoreError::Sqlite(_));
+    let why = if is_nameless { format!("{place}: {error}") } else { error.to_string() };
     Some(if error.is_lasting() { FileFault::Lasting(why) } else { FileFault::Passing(why) })
 }

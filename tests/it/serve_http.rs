@@ -1,6 +1,7 @@
 //! A node over plain HTTP, as scripts and browsers use it, and what it has stored.
 
 use crate::frames::{Frame, finished_text, snapshot, submit};
+use crate::once;
 use crate::process::{DEADLINE, eventually};
 use crate::serve_node::{Node, http, wait};
 use crate::serve_tenants::line;
@@ -18,6 +19,9 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use tonic::Code;
+
+/// SQLite's own size of a page.
+const PAGE_BYTES: usize = 4096;
 
 /// Sends a request; gives the status and the body.
 fn call(node: &Node, method: Method, path: &str, body: &str) -> (u16, String) {
@@ -415,6 +419,21 @@ fn a_store_that_can_not_be_read_deletes_nothing() {
     fs::rename(&away, &store).expect("moved");
     assert_eq!(call(&node, Method::DELETE, "/v1/sessions/s", "").0, 200);
     assert_eq!(talk.wait_end().expect_err("it has ended").code(), Code::NotFound);
+}
+
+/// An error of SQLite itself has no name in it.
+#[test]
+fn a_node_says_which_of_its_two_stores_is_damaged() {
+    let folder = Folder::new();
+    let (good, damaged) = (folder.name("good"), folder.name("damaged"));
+    let words = ["exec", "--engine", "echo", "--store", &good, "--session-id", "s", "hello"];
+    let ended = once::run(&folder, &words);
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let bytes = fs::read(&good).expect("a store");
+    fs::write(&damaged, &bytes[..PAGE_BYTES]).expect("a file");
+    let node = Node::start(&["--turns-db", &good, "--timeline-db", &damaged]);
+    let why = format!("{damaged}: the store can't be read or written: it is damaged");
+    node.server.wait_log(&format!("the store can't be used at the moment: {why}"));
 }
 
 /// The other one keeps the conversation, so it goes on.
