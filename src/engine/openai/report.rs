@@ -83,7 +83,8 @@ fn is_error_object(value: &Value) -> bool {
     let is_zero = |name: &&str| value[*name] == 0 || value[*name] == "0";
     let is_said_to_be_good = CODE_FIELDS.iter().any(is_zero);
     value["object"] == "error"
-        || has("message") && (has("code") || STATUS_FIELDS.iter().any(is_status))
+        || has("message")
+            && (has("code") && !is_said_to_be_good || STATUS_FIELDS.iter().any(is_status))
         || has("detail") && has_one_field
         || ERROR_FIELDS.iter().any(is_said) && !is_said_to_be_good
 }
@@ -119,6 +120,9 @@ mod tests {
         assert!(!is_error(json!({ "error_message": "", "error_type": null })));
         assert!(!is_error(json!({ "choices": [], "error_code": 0, "error_msg": "success" })));
         assert!(!is_error(json!({ "code": "0", "error_msg": "success" })));
+        assert!(!is_error(json!({ "code": 0, "message": "success" })));
+        assert!(!is_error(json!({ "code": "0", "message": "success" })));
+        assert!(is_error(json!({ "code": 0, "message": "x", "status": 503 })));
         assert!(!is_error(json!({ "detail": "x", "id": 1 })));
         assert!(!is_error(json!({ "detail": null })));
         assert!(!is_error(json!({ "message": "x" })));
