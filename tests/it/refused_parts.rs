@@ -175,6 +175,36 @@ fn an_error_says_nothing_of_the_schema_of_an_answer_where_there_is_none() {
     assert!(message.contains("parse grammar") && !message.contains("structured"), "{message}");
 }
 
+/// The server is known to refuse the schema, and refuses then what is left of the request.
+#[test]
+fn an_error_says_nothing_of_a_schema_that_was_not_sent() {
+    let refusal = |message: &str| {
+        let error = json!({ "error": { "message": message } }).to_string();
+        vec![Step::Status(400, Vec::new(), error)]
+    };
+    let named = refusal("response_format is not supported");
+    let script = vec![named, says(r#"{"a":1}"#), refusal("failed to parse grammar")];
+    let provider = Provider::start(script);
+    let mut server = openai(&provider, &[]).start();
+    let schema = json!({ "type": "object", "properties": { "a": { "type": "integer" } },
+                         "required": ["a"], "additionalProperties": false });
+    for (id, end) in [("r1", "ok"), ("r2", "failed")] {
+        let submit = json!({ "prompt": "hi", "responseSchema": schema });
+        server.send(json!({ "requestId": id, "submit": submit }).to_string());
+        assert_eq!(server.wait_done(id), end);
+    }
+    let frames = server.finish().frames;
+    let has_schema = |number| {
+        let body = provider.wait_request(number).body;
+        body.get("response_format").is_some()
+    };
+    assert_eq!([1, 2, 3].map(has_schema), [true, false, false]);
+    assert_eq!(provider.requests(), 3);
+    let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+    let message = error.text("/error/message");
+    assert!(message.contains("parse grammar") && !message.contains("structured"), "{message}");
+}
+
 /// DeepSeek's form of reasoning, and a server that takes it no more.
 #[test]
 fn reasoning_that_a_server_refuses_is_left_out() {

@@ -230,14 +230,15 @@ impl<I: Interface> Remote<I> {
     ) -> Result<(), Failure> {
         let Shared { settings, connection, .. } = &*self.shared;
         let Attempt { spec, model, sink, is_first } = *attempt;
-        let has_schema = schema::native(spec).is_some();
+        let host = self.host();
+        let refused = OptionalParts::refused_by(&host, model);
+        // Of the request as it is sent: one without a schema is not refused for it.
+        let has_schema = schema::native(&refused.left_out_of(spec)).is_some();
         let failures = self.failures(key, model, &spec.settings).with_schema(has_schema);
         let url = self.url(model, &failures)?;
         let headers = headers::<I>(key, &url, &spec.settings, &failures)?;
         let has_secret = key.is_some() || !spec.settings.extra_headers.is_empty();
         let client = connection.client(&url, has_secret, &failures).await?;
-        let host = self.host();
-        let refused = OptionalParts::refused_by(&host, model);
         let body = |parts| self.body(model, spec, parts).map_err(|why| failures.refused(why));
         let body_first = body(refused)?;
         if is_first {
