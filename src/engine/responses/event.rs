@@ -42,7 +42,7 @@ pub(super) enum Event {
     SummaryDelta {
         #[serde(default, deserialize_with = "or_default")]
         output_index: u64,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "or_default")]
         summary_index: u64,
         delta: String,
     },
@@ -51,7 +51,7 @@ pub(super) enum Event {
     ReasoningDelta {
         #[serde(default, deserialize_with = "or_default")]
         output_index: u64,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "or_default")]
         content_index: u64,
         delta: String,
     },

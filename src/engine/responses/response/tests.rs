@@ -448,6 +448,20 @@ fn items_without_numbers_follow_one_another() {
 }
 
 #[test]
+fn an_index_that_is_null_is_that_of_the_first() {
+    for (kind, name, source) in [
+        ("reasoning_summary_text", "summary_index", "summary"),
+        ("reasoning_text", "content_index", "reasoning_text"),
+    ] {
+        let mut piece = json!({ "type": format!("response.{kind}.delta"), "delta": "hm" });
+        piece["output_index"] = Value::Null;
+        piece[name] = Value::Null;
+        let body = start() + &event(piece) + &text(1, &["a"]) + &ending(&[]);
+        check(&body, &format!(r#"<{source}>hm <text>a 113/9 END "completed" completed"#));
+    }
+}
+
+#[test]
 fn reasoning_that_comes_in_two_forms_is_shown_once() {
     let item = json!({ "type": "reasoning", "summary": [{ "type": "summary_text", "text": "s" }],
         "content": [{ "type": "reasoning_text", "text": "long" }] });
