@@ -9,6 +9,7 @@ use crate::engine::provider::provider_data::DATA_BYTES_MAX;
 use crate::protocol::id::ToolCallId;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::take;
 
 /// Items of one answer.
 const ITEMS_MAX: usize = 10_000;
@@ -23,6 +24,8 @@ pub(super) struct Items {
     data: Vec<DataItem>,
     data_bytes: usize,
     has_text: bool,
+    /// Pieces of a text have come whose part is not whole.
+    has_open_pieces: bool,
 }
 
 #[derive(Debug)]
@@ -30,6 +33,8 @@ enum OpenItem {
     Message {
         bytes: usize,
         has_pieces: bool,
+        /// An event of its own began the message.
+        is_announced: bool,
         phase: Option<String>,
     },
     Call {
@@ -44,8 +49,9 @@ enum OpenItem {
 }
 
 impl OpenItem {
-    fn message(phase: Option<String>) -> Self {
-        Self::Message { bytes: 0, has_pieces: false, phase }
+    /// A message without an event that begins it.
+    fn unannounced_message() -> Self {
+        Self::Message { bytes: 0, has_pieces: false, is_announced: false, phase: None }
     }
 }
 
@@ -60,7 +66,9 @@ impl Items {
         // A server that numbers no items has ended the one before.
         self.close(index, None, events)?;
         let open = match item {
-            Item::Message { phase, .. } => OpenItem::message(phase),
+            Item::Message { phase, .. } => {
+                OpenItem::Message { bytes: 0, has_pieces: false, is_announced: true, phase }
+            }
             Item::Reasoning { .. } => OpenItem::Reasoning(ShownReasoning::default()),
             Item::FunctionCall { call_id, name, arguments } => {
                 let id = self.begin_call(call_id, name, events)?;
@@ -82,7 +90,7 @@ impl Items {
             matches!(self.open.get(&index), Some(OpenItem::Message { .. } | OpenItem::Unknown));
         if !is_open {
             self.close(index, None, events)?;
-            self.insert(index, OpenItem::message(None))?;
+            self.insert(index, OpenItem::unannounced_message())?;
         }
         if let Some(OpenItem::Message { bytes, has_pieces, .. }) = self.open.get_mut(&index)
             && !text.is_empty()
@@ -90,6 +98,7 @@ impl Items {
             *has_pieces = true;
             *bytes += text.len();
             self.has_text = true;
+            self.has_open_pieces = true;
             events.push(EngineEvent::Text(text));
         }
         Ok(())
@@ -105,12 +114,12 @@ impl Items {
         if text.is_empty() {
             return Ok(());
         }
+        // Before the index is looked at: some servers number the pieces and the whole in two ways.
+        if take(&mut self.has_open_pieces) {
+            return Ok(());
+        }
         if !self.begun.contains(&index) {
-            // Some servers number the pieces and the whole in two ways.
-            if self.has_text {
-                return Ok(());
-            }
-            self.insert(index, OpenItem::message(None))?;
+            self.insert(index, OpenItem::unannounced_message())?;
         }
         if let Some(OpenItem::Message { bytes, has_pieces: false, .. }) = self.open.get_mut(&index)
         {
@@ -178,6 +187,10 @@ impl Items {
         item: Item,
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), AnswerError> {
+        let index = match &item {
+            Item::Message { .. } => self.index_of_pieces(index),
+            Item::FunctionCall { .. } | Item::Reasoning { .. } | Item::Unknown => index,
+        };
         if self.open.contains_key(&index) {
             return self.close(index, Some(item), events);
         }
@@ -228,6 +241,24 @@ impl Items {
         self.calls.len() > 0
     }
 
+    /// The index under which the pieces of the whole message `index` came. Some servers number them in two ways: a
+    /// message without text is dropped for one that has pieces and was not announced.
+    fn index_of_pieces(&mut self, index: u64) -> u64 {
+        let is_empty = match self.open.get(&index) {
+            Some(OpenItem::Message { bytes, .. }) => *bytes == 0,
+            Some(OpenItem::Call { .. } | OpenItem::Reasoning(_) | OpenItem::Unknown) => false,
+            None => !self.begun.contains(&index),
+        };
+        let other = self.open.iter().find_map(|(other, open)| {
+            let has_pieces =
+                matches!(open, OpenItem::Message { has_pieces: true, is_announced: false, .. });
+            has_pieces.then_some(*other)
+        });
+        let Some(other) = other.filter(|_| is_empty) else { return index };
+        self.open.remove(&index);
+        other
+    }
+
     /// An item that comes whole.
     fn whole(
         &mut self,
@@ -236,7 +267,7 @@ impl Items {
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), AnswerError> {
         let open = match &item {
-            Item::Message { .. } => OpenItem::message(None),
+            Item::Message { .. } => OpenItem::unannounced_message(),
             Item::Reasoning { .. } => OpenItem::Reasoning(ShownReasoning::default()),
             Item::FunctionCall { call_id, name, .. } => {
                 let id = self.begin_call(call_id.clone(), name.clone(), events)?;
@@ -275,7 +306,8 @@ impl Items {
     ) -> Result<(), AnswerError> {
         let Some(open) = self.open.remove(&index) else { return Ok(()) };
         let data = match open {
-            OpenItem::Message { bytes, has_pieces, phase } => {
+            OpenItem::Message { bytes, has_pieces, phase, .. } => {
+                self.has_open_pieces &= !has_pieces;
                 let sent = (!has_pieces).then_some(bytes);
                 let (text, phase) = message(sent, phase, whole);
                 let bytes = bytes + text.len();

@@ -268,6 +268,13 @@ fn what_comes_only_as_a_whole_part_is_read() {
     check(&(start() + &part_done(0, "text", json!("ab")) + &ending(&[])), said);
     let pieces = begun + &delta("output_text", 0, "ab") + &part_done(0, "text", json!("ab"));
     check(&(pieces + &part_done(0, "text", Value::Null) + &ending(&[])), said);
+    // Several messages, of which none or only the first has pieces.
+    let second = part_done(1, "text", json!("b"));
+    let wholes = start() + &first + &second;
+    check(&(wholes.clone() + &ending(&[])), said);
+    check(&(wholes + &ending(&[message("a"), message("b")])), said);
+    let without_part = start() + &delta("output_text", 0, "a") + &done(0, message("a"));
+    check(&(without_part + &second + &ending(&[])), said);
     // Pieces and whole parts that are numbered in two ways, or not at all.
     let piece = json!({ "type": "response.output_text.delta", "delta": "ab" });
     let whole = json!({ "type": "response.output_text.done", "text": "ab" });
@@ -276,13 +283,25 @@ fn what_comes_only_as_a_whole_part_is_read() {
         event[name] = value;
         event
     };
-    for (piece, whole) in [
-        (piece.clone(), with(&whole, "output_index", json!(1))),
-        (with(&piece, "output_index", json!(1)), whole.clone()),
-        (piece.clone(), with(&whole, "output_index", Value::Null)),
-        (piece.clone(), with(&whole, "refusal", Value::Null)),
+    let piece_at_1 = event(with(&piece, "output_index", json!(1)));
+    let whole_at_1 = event(with(&whole, "output_index", json!(1)));
+    let unnumbered = event(with(&whole, "output_index", Value::Null));
+    let unrefused = event(with(&whole, "refusal", Value::Null));
+    let (piece, whole) = (event(piece), event(whole));
+    let (added_at_1, done_at_1) = (added(1, message("")), done(1, message("ab")));
+    for pieces in [
+        [&piece, &whole_at_1].as_slice(),
+        &[&piece_at_1, &whole],
+        &[&piece, &unnumbered],
+        &[&piece, &unrefused],
+        &[&added_at_1, &piece, &whole_at_1],
+        &[&added_at_1, &piece, &done_at_1],
+        &[&added_at_1, &piece, &whole_at_1, &done_at_1],
+        &[&piece, &done_at_1],
+        &[&piece, &whole_at_1, &done_at_1],
     ] {
-        check(&(start() + &event(piece) + &event(whole) + &ending(&[])), said);
+        let pieces: String = pieces.iter().map(|piece| piece.as_str()).collect();
+        check(&(start() + &pieces + &ending(&[message("ab")])), said);
     }
     let call = start() + &added(0, call_item("a", ""));
     let unnumbered = json!({ "type": "response.function_call_arguments.done",
