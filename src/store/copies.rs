@@ -41,8 +41,8 @@ pub(crate) enum NotAdded {
 }
 
 impl Library {
-    /// The turns of a session that have ended; `None` if there is no such session. Its process may go on
-    /// meanwhile. A turn that no process goes on with was cut off, and ends as it does when the session is resumed.
+    /// The turns of a session that have ended; `None` if there is no such session. Its process may continue
+    /// meanwhile. A turn without an end whose process has ended is stopped, as when the session is resumed.
     ///
     /// # Errors
     /// If the store can't be read, for a person.

@@ -145,7 +145,7 @@ impl Piped {
         })
     }
 
-    /// Reads the text of `input`. Empty if nothing came in time, which `unread` is told, with the way to wait for it.
+    /// Reads the text of `input`. It is empty if nothing came in time; then `unread` gets a warning with a way to wait.
     ///
     /// # Errors
     /// If it is not text, or too long; if nothing comes from a pipeline for very long.

@@ -282,7 +282,7 @@ fn of_words(text: &str) -> Result<Options, String> {
     while !rest.is_empty() {
         let no_option = || format!("{}; {FILES}", malformed());
         let (name, after) = rest.split_once('=').ok_or_else(no_option)?;
-        // A password with a space goes on behind it.
+        // The rest of an unquoted password that contains a space.
         let may_be_secret = options.iter().any(|(key, _)| is_password(key));
         let key = known_key(name.trim(), may_be_secret)?;
         let after = after.trim_start();

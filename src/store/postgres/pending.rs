@@ -173,7 +173,7 @@ impl Pending {
     }
 }
 
-/// The text by which a session has its folder: a long one is cut, and told from others by its hash.
+/// The folder of a session as it is stored: a long one is cut, and its hash distinguishes it from others.
 pub(super) fn stored_folder(folder: &str) -> String {
     // PostgreSQL has no text with a zero character.
     let folder = folder.replace('\0', "");

@@ -107,7 +107,7 @@ pub(super) fn read_frames(frames: &[Value]) -> Vec<RpcLine> {
     read.collect()
 }
 
-/// Whether a stream has a violation, if it goes on with `line` and then with `rest`.
+/// Whether the checker reports a violation in `line` or in `rest`, which follow what it has read.
 fn is_reported(mut checker: Checker, line: &[u8], rest: &[RpcLine]) -> bool {
     !checker.line(line).is_empty()
         || rest.iter().any(|frame| !checker.frame(frame.clone()).is_empty())
