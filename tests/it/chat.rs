@@ -25,6 +25,10 @@ const ROWS: u16 = 20;
 /// Looks in a row at which a terminal must take nothing to count as full.
 const FULL_LOOKS: u32 = 100;
 
+/// The end of a query for the place of the cursor and the size of the terminal, and a reply.
+const QUERY: &str = "\u{1b}[9999;9999H\u{1b}[6n";
+pub(crate) const REPLY: &str = "\u{1b}[5;3R\u{1b}[20;76R";
+
 /// A chat, the person's side.
 pub(crate) struct Person {
     child: Child,
@@ -80,6 +84,25 @@ impl Person {
                 to.lock().expect("no panic").extend_from_slice(&piece[..bytes]);
             }
         }));
+    }
+
+    /// Reads as a terminal that replies to queries, until so many bytes were written; returns how many replies it gave.
+    pub(crate) fn replies(&mut self, bytes_min: usize) -> usize {
+        let (mut piece, mut replies) = ([0; 4096], 0);
+        while self.bytes().len() < bytes_min {
+            let bytes = self.keys.read(&mut piece).expect("a terminal");
+            self.written.lock().expect("no panic").extend_from_slice(&piece[..bytes]);
+            while replies < self.queries() {
+                self.types(REPLY);
+                replies += 1;
+            }
+        }
+        replies
+    }
+
+    /// How many queries there were for the cursor and the size.
+    pub(crate) fn queries(&self) -> usize {
+        self.bytes().matches(QUERY).count()
     }
 
     /// Gives the window another size.

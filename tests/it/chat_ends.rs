@@ -1,6 +1,6 @@
 //! How a chat ends, and what is kept: by keys, by signals, by a defect, and with a command to go on.
 
-use crate::chat::{Person, chat};
+use crate::chat::{Person, REPLY, chat};
 use crate::mcp_servers::{MARK_VARIABLE, assert_gone, config, mark};
 use crate::once::{Once, duologue};
 use crate::process::{Process, eventually};
@@ -270,6 +270,40 @@ fn a_terminal_that_takes_nothing_for_a_while_is_as_it_was_when_a_person_leaves()
     let (status, screen) = person.ends();
     assert_eq!(status, 0);
     assert!(screen.text().contains("Paragraph 99 of an answer."), "{}", screen.text());
+}
+
+/// More bytes than are shown of an answer before it is complete.
+const SHOWN_BYTES: usize = 50_000;
+
+/// Longer than a chat that a person leaves handles a key and draws, and shorter than it waits for a reply.
+const SLOW_TIME: Duration = Duration::from_millis(500);
+
+#[track_caller]
+fn is_slow() {
+    let since = Instant::now();
+    eventually("time has passed", || (since.elapsed() > SLOW_TIME).then_some(()));
+}
+
+/// Another program would read the reply as keys.
+#[test]
+fn a_slow_terminal_is_given_back_once_it_has_replied() {
+    let folder = Folder::new();
+    let lines = "a line of an answer\n\n".repeat(8 * PARAGRAPHS);
+    fs::write(folder.path("answer"), lines).expect("a file");
+    let mut person = Person::unread(chat(&folder, &["--echo-answer", "answer", "go"]));
+    let replies = person.replies(SHOWN_BYTES);
+    // The next query is behind the answer.
+    person.fills_terminal();
+    person.types("/quit\r");
+    is_slow();
+    person.reads();
+    eventually("the terminal has the query", || (person.queries() > replies).then_some(()));
+    is_slow();
+    person.types(REPLY);
+    let (status, screen) = person.ends();
+    assert_eq!(status, 0);
+    // A terminal that was given back echoes what is typed.
+    assert!(!screen.written.contains("^["), "the shell was given the reply");
 }
 
 #[test]

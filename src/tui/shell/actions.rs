@@ -267,7 +267,9 @@ impl Shell<'_> {
         if !self.screen.takes_pictures() {
             return;
         }
-        self.take_reports().await;
+        if let Some(signal) = self.take_reports(self.signal.is_some()).await {
+            return self.interrupted(signal);
+        }
         if let Err(error) = self.screen.begin_leaving(&mut self.state) {
             return self.gone(&error);
         }

@@ -128,20 +128,30 @@ impl Shell<'_> {
         self.exit = Some(ExitCode::OutputFailed);
     }
 
-    /// Reads the pending reports of the terminal: another program would read them as keys.
-    pub(super) async fn take_reports(&mut self) {
-        let until = self.screen.reports_until(Instant::now());
-        while self.screen.reports_until(Instant::now()).is_some() {
+    /// Reads the pending reports of the terminal, which another program would read as keys; or until a signal, which
+    /// is returned. The terminal replies to a query once it has taken it: where the end `is_demanded`, the reply is
+    /// waited for no longer on that account.
+    pub(super) async fn take_reports(&mut self, is_demanded: bool) -> Option<Signal> {
+        let (mut fewest, mut until) = (usize::MAX, None);
+        while let Some(owed) = self.screen.reports_until(Instant::now()) {
+            let is_drained = self.screen.is_drained();
+            let left = self.screen.pending_bytes();
+            if until.is_none() || left < fewest && !is_demanded {
+                (fewest, until) = (left, Some(owed));
+            }
             tokio::select! {
                 biased;
+                signal = self.signals.next() => return Some(signal),
                 read = self.source.next(&mut self.screen) => match read {
                     Ok(Read::Typed(typed)) => typed.into_iter().for_each(|it| self.typed_late(it)),
                     Ok(Read::Line(_) | Read::LineCut) => {}
-                    Ok(Read::Ended) | Err(_) => return,
+                    Ok(Read::Ended) | Err(_) => return None,
                 },
-                () = sleep_until(until) => return,
+                () = sleep_until(until) => return None,
+                () = sleep(ROOM_TIME), if !is_drained => {}
             }
         }
+        None
     }
 
     fn typed_late(&mut self, typed: Typed) {
@@ -198,16 +208,23 @@ impl Shell<'_> {
     /// until the end nobody else can go on with the conversation. For the end that a signal or a terminal that is gone
     /// demands, nothing is waited for.
     async fn drained_at_end(&mut self, code: ExitCode) -> ExitCode {
-        let is_demanded = matches!(code, ExitCode::Interrupted(_) | ExitCode::OutputFailed);
-        if is_demanded || self.signal.is_some() {
+        if self.is_demanded(code) {
             return code;
         }
         self.drained(LEAVE_MAX).await.map_or(code, ExitCode::Interrupted)
     }
 
+    /// Whether a signal or a terminal that is gone demands the end with `code`.
+    fn is_demanded(&self, code: ExitCode) -> bool {
+        let is_demanded = matches!(code, ExitCode::Interrupted(_) | ExitCode::OutputFailed);
+        is_demanded || self.signal.is_some()
+    }
+
     /// Restores the terminal, and says how to resume.
     pub(super) async fn finish(&mut self, mut code: ExitCode) -> Finish {
-        self.take_reports().await;
+        if let Some(signal) = self.take_reports(self.is_demanded(code)).await {
+            code = ExitCode::Interrupted(signal);
+        }
         self.keep_unsent();
         let left = self.screen.begin_leaving(&mut self.state);
         code = self.drained_at_end(code).await;
