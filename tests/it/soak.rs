@@ -48,15 +48,24 @@ const SCRIPT: &str = concat!(
 #[test]
 #[ignore = "takes minutes"]
 fn the_turns_of_one_conversation_cost_the_same_in_the_end() {
-    for mode in ["turn", "none"] {
-        let place = Place::new();
-        let args = ["rpc", "--session-id", "s", "--final-snapshot", mode];
-        let link = Piped::start(place.launch(&args));
-        let process = link.server().process();
-        let mut soak = Soak::new(link, 1);
-        soak.run(&format!("one conversation, --final-snapshot {mode}"), process, &place);
-        soak.link.end();
-    }
+    one_conversation("turn");
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn turns_without_snapshots_cost_the_same_in_the_end() {
+    one_conversation("none");
+}
+
+/// With this mode of the final snapshots.
+fn one_conversation(mode: &str) {
+    let place = Place::new();
+    let args = ["rpc", "--session-id", "s", "--final-snapshot", mode];
+    let link = Piped::start(place.launch(&args));
+    let process = link.server().process();
+    let mut soak = Soak::new(link, 1);
+    soak.run(&format!("one conversation, --final-snapshot {mode}"), process, &place);
+    soak.link.end();
 }
 
 /// Conversations of one process, and in the short form.
