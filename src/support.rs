@@ -1,6 +1,7 @@
 //! Used by every layer. [`fail_point`] plants faults, `text` is shared text,
 //! `line_queue` and [`stderr`] queue all writes to standard error.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub mod fail_point;
@@ -44,6 +45,11 @@ pub(crate) async fn sleep_until(deadline: Option<impl Into<tokio::time::Instant>
 }
 
 pub(crate) mod time_limit;
+
+/// Locks `mutex`. A panic while it was locked ended only what it happened in: the value is as the steps before left it.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The milliseconds of a time, as many as a number has room for.
 pub(crate) fn millis(time: Duration) -> u64 {

@@ -2,6 +2,7 @@
 
 use super::builder::Builder;
 use super::error::{Error, Refused};
+use super::link::lock;
 use crate::protocol::constants::code;
 use rustix::process::{Pid, Signal, kill_process};
 use std::env;
@@ -9,7 +10,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -61,12 +62,12 @@ pub(super) struct Tail(Arc<Mutex<Vec<u8>>>);
 
 impl Tail {
     pub(super) fn text(&self) -> String {
-        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = lock(&self.0);
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
     fn push(&self, piece: &[u8]) {
-        let mut bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = lock(&self.0);
         bytes.extend_from_slice(piece);
         let over = bytes.len().saturating_sub(STDERR_BYTES);
         bytes.drain(..over);

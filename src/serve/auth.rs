@@ -6,6 +6,7 @@
 use super::jwt::{JwtRules, Tokens, is_jwt};
 use super::peers::PeerRules;
 use crate::store::Namespace;
+use crate::support::lock;
 use anyhow::{Context, Result, bail, ensure};
 use data_encoding::HEXLOWER_PERMISSIVE;
 use http::{HeaderMap, Uri, header};
@@ -14,7 +15,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The tenant of nodes, which act for others.
 const NODES: &str = "@nodes";
@@ -71,7 +72,7 @@ impl Authority {
     pub(super) fn reload(&self) -> [Result<()>; 2] {
         let accounts = self.accounts.as_ref().map_or(Ok(()), |(file, accounts)| {
             let read = Arc::new(Accounts::read(file)?);
-            *accounts.lock().unwrap_or_else(PoisonError::into_inner) = read;
+            *lock(accounts) = read;
             Ok(())
         });
         let signed = self.signed.as_ref().map_or(Ok(()), Tokens::reload);
@@ -83,7 +84,7 @@ impl Authority {
         let Some((_, accounts)) = self.accounts.as_ref().filter(|_| self.signed.is_none()) else {
             return true;
         };
-        let accounts = accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let accounts = lock(accounts);
         accounts.0.values().any(|name| name == tenant.tenant())
     }
 
@@ -133,7 +134,7 @@ impl Authority {
             "this node serves tenants with a token alone; send the header authorization: Bearer TOKEN",
         )?;
         let listed = self.accounts.as_ref().and_then(|(_, accounts)| {
-            let accounts = accounts.lock().unwrap_or_else(PoisonError::into_inner);
+            let accounts = lock(accounts);
             accounts.0.get(&shown).cloned()
         });
         match (listed, &self.signed, token) {

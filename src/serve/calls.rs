@@ -5,9 +5,10 @@ use crate::host::{Observation, Observed};
 use crate::protocol::id::TaskId;
 use crate::protocol::proto::session::TokenCounts;
 use crate::support::histogram::Histogram;
+use crate::support::lock;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 
 /// The calls of all conversations of a node.
@@ -58,12 +59,12 @@ pub(super) struct OpenCalls(HashMap<TaskId, (Instant, Option<Arc<ProviderCalls>>
 impl Calls {
     /// Each provider with its calls.
     pub(super) fn providers(&self) -> Vec<(Provider, Arc<ProviderCalls>)> {
-        let providers = self.providers.lock().unwrap_or_else(PoisonError::into_inner);
+        let providers = lock(&self.providers);
         providers.iter().map(|(provider, calls)| (provider.clone(), Arc::clone(calls))).collect()
     }
 
     fn of(&self, provider: Provider) -> Arc<ProviderCalls> {
-        let mut providers = self.providers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut providers = lock(&self.providers);
         Arc::clone(providers.entry(provider).or_default())
     }
 
@@ -116,7 +117,7 @@ impl ProviderCalls {
             count.fetch_add(*more, Ordering::Relaxed);
         }
         if let Ok(cost) = cost.parse::<f64>() {
-            let mut costs = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut costs = lock(&self.costs);
             *costs.entry(currency.clone()).or_default() += cost;
         }
     }

@@ -1,10 +1,11 @@
 //! By what the nodes of a fleet know each other, which is read again when it is renewed.
 
 use super::tls::chain;
+use crate::support::lock;
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tonic::metadata::{Ascii, MetadataValue};
 
 /// The files by which nodes know each other, and what was read of them.
@@ -43,12 +44,12 @@ impl Credentials {
     /// Reads the files again; what was read before stays if they can't be used.
     pub(super) fn reload(&self) -> Result<()> {
         let read = Arc::new(self.files.read()?);
-        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = read;
+        *lock(&self.read) = read;
         Ok(())
     }
 
     pub(super) fn newest(&self) -> Arc<Credential> {
-        Arc::clone(&self.read.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&lock(&self.read))
     }
 
     #[cfg(test)]

@@ -5,12 +5,13 @@ use super::peers::refusal;
 use super::refusal::Refusal;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
+use crate::support::lock;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
 use std::collections::HashSet;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tonic::Streaming;
@@ -114,7 +115,7 @@ impl Open {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.ids)
     }
 }
 

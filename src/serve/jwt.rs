@@ -2,6 +2,7 @@
 //! set, RFC 7517). A key says which algorithm it is for, and a token has no choice: RS256, ES256 or EdDSA.
 
 use super::auth::is_name;
+use crate::support::lock;
 use anyhow::{Context, Result, bail, ensure};
 use data_encoding::BASE64URL_NOPAD;
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
@@ -19,7 +20,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Bytes of a token; that of a person in many groups has some thousand.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
@@ -75,7 +76,7 @@ impl Tokens {
     /// Reads the keys again; those that were read before stay if the file can't be used.
     pub(super) fn reload(&self) -> Result<()> {
         let keys = Arc::new(Keys::read(&self.rules)?);
-        *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = keys;
+        *lock(&self.keys) = keys;
         Ok(())
     }
 
@@ -84,7 +85,7 @@ impl Tokens {
     /// # Errors
     /// Why it is not taken, for people.
     pub(super) fn tenant(&self, token: &str) -> Result<String, &'static str> {
-        let keys = Arc::clone(&self.keys.lock().unwrap_or_else(PoisonError::into_inner));
+        let keys = Arc::clone(&lock(&self.keys));
         let Key { key, algorithm } = keys.of(&header(token)?)?;
         let JwtRules { issuer, audience, tenant_claim, .. } = &self.rules;
         let mut validation = Validation::new(*algorithm);

@@ -17,6 +17,7 @@ use crate::store::{
     FileFault, HEARTBEAT_MAX, Inspected, Library, StorePlace, advertise, fault_of_file,
     taken_sessions,
 };
+use crate::support::lock;
 use crate::support::terminal::escape_control;
 use crate::support::threads;
 use crate::transport::{Finish, Signals, Stdio};
@@ -38,8 +39,8 @@ use std::future::pending;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -385,7 +386,7 @@ fn note_unknown(node: &Node, request: &Request, why: &str) {
     let peer = peer.unwrap_or_default();
     let counts = &node.counts;
     let total = counts.unauthenticated_total.fetch_add(1, Ordering::Relaxed) + 1;
-    let mut warned = counts.unauthenticated_warned.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut warned = lock(&counts.unauthenticated_warned);
     if warned.is_some_and(|at| at.elapsed() < UNKNOWN_INTERVAL) {
         tracing::debug!(peer, "a call was not served: {why}");
     } else {

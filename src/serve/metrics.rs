@@ -5,10 +5,10 @@ use super::calls::{ProviderCalls, TOKENS, ToolCalls};
 use super::node::Node;
 use crate::store::COUNTS;
 use crate::support::histogram::Histogram;
+use crate::support::lock;
 use axum::response::{IntoResponse, Response};
 use http::header;
 use std::fmt::{Display, Write};
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -188,7 +188,7 @@ fn tokens(text: &mut Text, (name, labels): (&str, &str), calls: &ProviderCalls) 
 }
 
 fn costs(text: &mut Text, (name, labels): (&str, &str), calls: &ProviderCalls) {
-    for (currency, cost) in calls.costs.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+    for (currency, cost) in lock(&calls.costs).iter() {
         text.value(name, &format!("{labels},currency={currency:?}"), cost);
     }
 }

@@ -19,11 +19,12 @@ use super::turns::Turns;
 use crate::protocol::command::Extension;
 use crate::protocol::id::{Ids, SessionId};
 use crate::store::{Namespace, OpenMode};
+use crate::support::lock;
 use futures_util::StreamExt;
 use holding::{Holding, hold};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
@@ -279,7 +280,7 @@ impl Node {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 
     /// The way to a conversation, which is opened if it is not. Those that nobody uses make room for it.
@@ -485,7 +486,7 @@ impl Node {
     }
 
     fn lock_deleting(&self) -> MutexGuard<'_, Vec<Key>> {
-        self.deleting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.deleting)
     }
 
     /// Whether a conversation is in memory here.

@@ -14,9 +14,10 @@ use crate::protocol::proto::fleet::fleet_client::FleetClient;
 use crate::protocol::proto::fleet::{Attach, ConverseRequest, DeleteRequest, Opening};
 use crate::protocol::wire::Frame;
 use crate::store::{Namespace, OpenMode};
+use crate::support::lock;
 use std::collections::HashMap;
 use std::error::Error;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, timeout};
@@ -104,7 +105,7 @@ impl Peers {
 
     /// Closes the connections that nobody uses: the next ones are made with credentials that were read again.
     pub(super) fn drop_unused(&self) {
-        let mut all = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.connections);
         all.values_mut().for_each(|connections| connections.retain(|it| it.streams() > 0));
     }
 
@@ -113,7 +114,7 @@ impl Peers {
         &self,
         address: &str,
     ) -> Result<(FleetClient<Channel>, OwnedSemaphorePermit), Refusal> {
-        let mut all = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.connections);
         all.retain(|_, connections| {
             connections.retain(|it| !it.is_idle());
             !connections.is_empty()

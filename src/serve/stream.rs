@@ -4,11 +4,12 @@
 use super::refusal::{Refusal, RefusalKind};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
+use crate::support::lock;
 use futures_util::Stream;
 use prost::Message;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::{Context, Poll};
 use tokio::sync::{Notify, mpsc};
 
@@ -137,6 +138,6 @@ impl Link {
     }
 
     fn queue(&self) -> MutexGuard<'_, mpsc::Receiver<Arc<Frame>>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 }

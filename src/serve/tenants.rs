@@ -4,9 +4,10 @@ use super::rate::Rate;
 use super::refusal::{Refusal, RefusalKind};
 use super::services::Limits;
 use crate::store::Namespace;
+use crate::support::lock;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
@@ -77,7 +78,7 @@ impl Tenants {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Namespace, Arc<Tenant>>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.all)
     }
 }
 
@@ -103,7 +104,7 @@ impl Tenant {
     }
 
     fn is_unused(&self, now: Instant) -> bool {
-        let rate = self.rate.as_ref().map(|it| it.lock().unwrap_or_else(PoisonError::into_inner));
+        let rate = self.rate.as_ref().map(|it| lock(it));
         rate.is_none_or(|rate| rate.is_unused(now))
     }
 
@@ -144,7 +145,7 @@ impl Tenant {
         take: impl FnOnce(&mut Rate, Instant) -> Result<(), Duration>,
     ) -> Result<(), Duration> {
         let Some(rate) = &self.rate else { return Ok(()) };
-        let mut rate = rate.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rate = lock(rate);
         take(&mut rate, Instant::now())
     }
 

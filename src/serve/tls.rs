@@ -1,12 +1,13 @@
 //! The certificates of a node, which are read again when they are renewed.
 
+use crate::support::lock;
 use anyhow::{Context, Result, ensure};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio_rustls::TlsAcceptor;
 
 /// The protocols that are offered, the preferred one first.
@@ -45,12 +46,12 @@ impl Certificates {
     /// Reads the files again; what was read before stays if they can't be used.
     pub(super) fn reload(&self) -> Result<()> {
         let config = Arc::new(self.files.read()?);
-        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
+        *lock(&self.config) = config;
         Ok(())
     }
 
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner)).into()
+        Arc::clone(&lock(&self.config)).into()
     }
 }
 

@@ -7,10 +7,11 @@
 
 use crate::store::Namespace;
 use crate::support::fair_queue::FairQueue;
+use crate::support::lock;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
 use tokio::task::yield_now;
@@ -67,7 +68,7 @@ impl Turns {
             loop {
                 // Those who were woken before this come first, and wait in their lanes then.
                 yield_now().await;
-                let granted = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).take(ROUND);
+                let granted = lock(&self.lanes).take(ROUND);
                 if granted.is_empty() {
                     break;
                 }
@@ -78,12 +79,11 @@ impl Turns {
 
     /// How many wait.
     pub(super) fn waiting(&self) -> usize {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).len()
+        lock(&self.lanes).len()
     }
 
     fn wait(&self, tenant: &Namespace, ticket: Arc<Ticket>) {
-        let is_first =
-            self.lanes.lock().unwrap_or_else(PoisonError::into_inner).push(tenant, ticket);
+        let is_first = lock(&self.lanes).push(tenant, ticket);
         if is_first {
             self.waits.notify_one();
         }
@@ -92,7 +92,7 @@ impl Turns {
 
 impl Ticket {
     fn grant(&self) {
-        let mut turn = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turn = lock(&self.0);
         if let Turn::Waits(waker) = std::mem::replace(&mut *turn, Turn::Granted) {
             drop(turn);
             waker.wake();
@@ -101,7 +101,7 @@ impl Ticket {
 
     /// Whether it may go on; else it waits, and is to be queued if it did not before (`Some(true)`).
     fn ask(&self, context: &Context<'_>) -> Option<bool> {
-        let mut turn = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turn = lock(&self.0);
         match &*turn {
             Turn::Granted => {
                 *turn = Turn::Idle;

@@ -10,9 +10,10 @@ use super::writer::{Attached, Command, Writer};
 use super::{Condition, Store};
 use crate::conversation::log::Record;
 use crate::support::fail_point::FailPoint;
+use crate::support::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -81,7 +82,7 @@ impl Spares {
     }
 
     fn all(&self) -> MutexGuard<'_, Vec<(Instant, Store)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -107,9 +108,7 @@ pub(super) fn ask<T>(
 ) -> Result<T, StoreError> {
     let open = match place {
         StorePlace::Sqlite(_) => None,
-        StorePlace::Postgres(_) => {
-            current(&OPEN.lock().unwrap_or_else(PoisonError::into_inner), place)
-        }
+        StorePlace::Postgres(_) => current(&lock(&OPEN), place),
     };
     let spare = open.and_then(|database| Some((database.spares.take()?, database)));
     let Some((mut store, database)) = spare else { return question(&mut Store::look(place)?) };
@@ -139,7 +138,7 @@ impl Database {
             StorePlace::Sqlite(file) => StorePlace::Sqlite(path::resolve(file)?),
             StorePlace::Postgres(dsn) => StorePlace::Postgres(dsn.clone()),
         };
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&OPEN);
         open.retain(|(_, it)| it.strong_count() > 0);
         if let Some(found) = current(&open, &place) {
             return Ok(found);

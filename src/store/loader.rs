@@ -7,6 +7,7 @@ use super::database::Database;
 use super::error::StoreError;
 use super::opening::Prepared;
 use super::place::StoreSettings;
+use crate::support::lock;
 use crate::support::threads::{self, NoThread};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -60,7 +61,7 @@ struct Queue {
 }
 
 fn queue() -> MutexGuard<'static, Queue> {
-    QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&QUEUE)
 }
 
 /// Has a thread load from these stores. If it meets a defect, what it would report with is dropped.

@@ -17,6 +17,7 @@ pub(super) use lock::own_name;
 use super::error::StoreError;
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
+use crate::support::lock;
 use crate::support::terminal::escape_control;
 use path as file_path;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
@@ -26,7 +27,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 pub(super) use wal::LogLoss;
@@ -307,7 +308,7 @@ impl Journal {
 /// Whether something was said of the file already: it is opened again and again while a session is waited for.
 fn is_known(path: &Path) -> bool {
     static KNOWN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-    !KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned())
+    !lock(&KNOWN).insert(path.to_owned())
 }
 
 /// Opens the file for writing; another process that has locked it is waited for.

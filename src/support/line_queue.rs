@@ -3,6 +3,7 @@
 //! end. Lines beyond the limits are dropped and counted.
 
 use crate::support::files;
+use crate::support::lock;
 use crate::support::terminal;
 use crate::support::threads;
 use std::collections::VecDeque;
@@ -133,7 +134,7 @@ impl LineQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn write_forever(&self) {

@@ -1,6 +1,7 @@
 //! The process of a server: started without our environment and descriptors, and ended with all that
 //! it started.
 
+use crate::support::lock;
 use crate::support::secret::Secret;
 use crate::support::terminal::escape_control;
 use crate::task::server::ServerName;
@@ -12,7 +13,7 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
@@ -155,7 +156,7 @@ impl Child {
     }
 
     fn take_last_lines(&self) -> Vec<String> {
-        let mut lines = self.last_lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = lock(&self.last_lines);
         lines.drain(..).collect()
     }
 
@@ -235,7 +236,7 @@ impl StderrLines {
             return;
         }
         tracing::info!("MCP server {}: {line}", self.server);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last);
         if last.len() == LAST_LINES_MAX {
             last.pop_front();
         }

@@ -1,6 +1,7 @@
 //! How often streams of events are opened, and what they bring. The SDK opens a stream that has ended again, after the
 //! time that the server names, which may be none, and without a limit if opening succeeds.
 
+use crate::support::lock;
 use crate::tool::http_answers::{NoAnswer, Posted};
 use crate::tool::http_listening::{Listeners, Listening};
 use crate::tool::incoming;
@@ -14,7 +15,7 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
@@ -93,7 +94,7 @@ impl PacedClient {
     }
 
     fn pace(&self) -> MutexGuard<'_, Pace> {
-        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.pace)
     }
 
     /// `stream`, which answers what was `posted`, with an error in place of an answer that can't be read. Its end is
@@ -194,7 +195,7 @@ impl OpenStream {
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pace = lock(&self.pace);
         pace.end(self.opened, Instant::now(), self.brought_event);
     }
 }

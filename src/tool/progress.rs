@@ -2,10 +2,11 @@
 //! takes it at its own pace, so that a server that reports without end costs no memory and wakes nobody.
 
 use crate::conversation::event::CallProgress;
+use crate::support::lock;
 use crate::tool::listing::cut;
 use rmcp::model::{NumberOrString, ProgressNotificationParam, ProgressToken};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
 
 /// Longest message of a report, in bytes; the rest is cut.
@@ -71,7 +72,7 @@ impl Reports {
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

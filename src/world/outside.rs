@@ -8,6 +8,7 @@ use crate::engine::{
     CallEnd, CallSpec, Engine, EngineEvent, ErrorClass, Retry, RunError, Running, Sink, Stage,
 };
 use crate::support::dice::Dice;
+use crate::support::lock;
 use crate::task::server::ServerName;
 use crate::tool::servers::CallStep;
 use crate::tool::servers::scripted::{Script, ScriptedCall};
@@ -15,7 +16,7 @@ use futures_util::stream::{self, StreamExt};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 use std::task::Poll;
 
 /// Calls of tools that a world can tell apart.
@@ -74,7 +75,7 @@ impl Shared {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Outside> {
         // A defect that is planted in the engine may panic at any time.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Waits until the world lets one of these go on.

@@ -12,11 +12,12 @@ use crate::protocol::constants::capability::QUEUE;
 use crate::session::compaction::CompactMode;
 use crate::stdio::Settings;
 use crate::store::{Library, OpenMode};
+use crate::support::lock;
 use crate::support::shell_words;
 use crate::support::terminal::escape_control;
 use crate::tui::{Forker, GoingOn, NextConversation, Opener, Opening, ProfileNames};
 use anyhow::Result;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The extensions that a chat turns on.
 const EXTENSIONS: [Extension; 14] = [
@@ -99,11 +100,11 @@ impl CurrentArgs {
     }
 
     pub(crate) fn get(&self) -> SessionArgs {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.0).clone()
     }
 
     fn set(&self, args: SessionArgs) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = args;
+        *lock(&self.0) = args;
     }
 }
 

@@ -72,18 +72,8 @@ impl Plan {
         profile::choose_default(&mut self.session.provider)?;
         let Chosen { engines, profile, notices, origin } =
             choose(&self.session, self.mode.session_mode())?;
-        let has_provider = notices.is_empty();
-        if !has_provider && (!self.is_attended || self.session.require_provider) {
-            let SessionArgs { provider, foreign, .. } = &self.session;
-            missing::ensure_unconfigured(foreign)?;
-            if !self.has_client || profile::name(provider).is_some() {
-                missing::ensure_no_profiles(provider)?;
-            }
-            ensure!(
-                !self.session.require_provider,
-                "--require-provider refuses to run, as no provider is configured: run `duologue profiles init`, \
-                 or set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or --base-url and --model"
-            );
+        if !notices.is_empty() {
+            self.ensure_engine_may_answer()?;
         }
         warn_of_foreign(&self.session.foreign);
         warn_of_keys(&self.session.provider);
@@ -138,6 +128,27 @@ impl Plan {
             notices,
             unread: None,
         })
+    }
+
+    /// No provider is configured, so that the built-in engine answers.
+    ///
+    /// # Errors
+    /// If a provider is required, or nobody sees which engine answers and there is a part of a configuration.
+    fn ensure_engine_may_answer(&self) -> Result<()> {
+        let SessionArgs { provider, foreign, require_provider, .. } = &self.session;
+        if self.is_attended && !require_provider {
+            return Ok(());
+        }
+        missing::ensure_unconfigured(foreign)?;
+        if !self.has_client || profile::name(provider).is_some() {
+            missing::ensure_no_profiles(provider)?;
+        }
+        ensure!(
+            !require_provider,
+            "--require-provider refuses to run, as no provider is configured: run `duologue profiles init`, \
+             or set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or --base-url and --model"
+        );
+        Ok(())
     }
 
     /// The format of the output. `notices` say that no provider is configured.

@@ -6,6 +6,7 @@ mod program;
 
 use super::settings::SettingNames;
 use crate::support::files::{is_private, read_named};
+use crate::support::lock;
 use crate::support::secret::Secret;
 use crate::support::terminal::escape_control;
 use crate::support::threads;
@@ -15,7 +16,7 @@ use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -163,7 +164,7 @@ impl Key {
     }
 
     fn cached(&self) -> MutexGuard<'_, Option<Secret>> {
-        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.cached)
     }
 }
 

@@ -7,9 +7,10 @@ use super::tool::wire_name;
 use crate::conversation::tool::ToolSpec;
 use crate::conversation::transcript::{Message, Transcript};
 use crate::engine::{CallSettings, CallSpec, StructuredMode};
+use crate::support::lock;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Refusals that are remembered. Past it, a refused part costs a request at each call.
 const REFUSED_MAX: usize = 1_024;
@@ -90,7 +91,7 @@ static REFUSED: Mutex<BTreeMap<Refusal, Standing>> = Mutex::new(BTreeMap::new())
 impl OptionalParts {
     /// The parts that the server at `host` has refused for `model`.
     pub(in crate::engine) fn refused_by(host: &str, model: &str) -> Self {
-        let refused = REFUSED.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = lock(&REFUSED);
         let is_refused =
             |part| refused.get(&Refusal::new(host, model, part)) == Some(&Standing::Refused);
         Self {
@@ -242,7 +243,7 @@ impl Suspects {
     /// Remembers that the server at `host` has refused a request for `model` with these, and has taken it without
     /// them.
     pub(in crate::engine) fn remember(self, host: &str, model: &str) {
-        let mut refused = REFUSED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = lock(&REFUSED);
         for part in self.parts.parts() {
             let refusal = Refusal::new(host, model, part);
             let standing = match (self.ground, refused.get(&refusal)) {
@@ -259,7 +260,7 @@ impl Suspects {
     /// Forgets what was a guess: the server at `host` has taken a request for `model` as it was. Otherwise two
     /// refusals by chance, however long apart, would cost a long-lived process these parts.
     pub(in crate::engine) fn forget_guesses(host: &str, model: &str) {
-        let mut refused = REFUSED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = lock(&REFUSED);
         refused.retain(|refusal, standing| {
             *standing == Standing::Refused || !refusal.is_of(host, model)
         });

@@ -18,6 +18,7 @@ use super::settings::Settings;
 use crate::conversation::tool::ToolSpec;
 use crate::conversation::transcript::Message;
 use crate::engine::{CallEnd, CallSettings, CallSpec, EngineEvent, ErrorClass, RunError, Sink};
+use crate::support::lock;
 use crate::support::log_targets::words_of_provider;
 use crate::support::secret::Secret;
 use crate::task::settings::merge;
@@ -27,7 +28,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Names a file of root certificates, here as in other programs that use TLS.
 const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
@@ -381,7 +382,7 @@ impl<I: Interface> Remote<I> {
         }
         let has_fault = |tool: &ToolSpec| faults.iter().any(|(name, _)| *name == tool.name);
         spec.tools = spec.tools.iter().filter(|tool| !has_fault(tool)).cloned().collect();
-        let mut left_out = self.shared.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left_out = lock(&self.shared.left_out);
         for (name, why) in faults {
             if left_out.len() < WARNED_TOOLS_MAX && left_out.insert(name.clone()) {
                 tracing::warn!(
@@ -395,7 +396,7 @@ impl<I: Interface> Remote<I> {
 
     /// Warns once of each setting that the provider has no place for: the call goes on without it.
     fn warn_of_ignored(&self, model: &str, settings: &CallSettings) {
-        let mut warned = self.shared.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warned = lock(&self.shared.warned);
         for name in I::ignored_settings(model, settings) {
             if warned.insert(name) {
                 tracing::warn!(

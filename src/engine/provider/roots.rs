@@ -2,6 +2,7 @@
 //! may be a pipe that nobody writes to, or a device without an end, and a system may have hundreds of
 //! files, so they are read by a thread of its own, in bounded time; the conversation goes on meanwhile.
 
+use crate::support::lock;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -9,7 +10,7 @@ use std::error::Error;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -77,7 +78,7 @@ impl RootsReader {
 
     /// The reading that is under way, or a new one.
     fn reading(&self) -> std::io::Result<watch::Receiver<Option<Roots>>> {
-        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reading = lock(&self.reading);
         if let Some(reading) = &*reading {
             return Ok(reading.clone());
         }
@@ -99,7 +100,7 @@ impl RootsReader {
 
     /// The next run reads the file again: it may have been corrected.
     fn forget(&self) {
-        *self.reading.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.reading) = None;
     }
 }
 

@@ -10,13 +10,14 @@ use super::address::Address;
 use super::error::PostgresError;
 use super::link::{Link, Reactor, Value, begin};
 use crate::store::sqlite::own_name;
+use crate::support::lock;
 use crate::support::threads;
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 #[cfg(feature = "serve")]
@@ -269,10 +270,6 @@ async fn release(link: &Link, all: &Mutex<Abandoned>) -> Result<(), PostgresErro
     left.sessions.drain(..sessions.len());
     left.tokens.drain(..tokens.len());
     Ok(())
-}
-
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Writes the heartbeat until `ended` is closed.

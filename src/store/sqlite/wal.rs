@@ -4,6 +4,7 @@
 //! <https://www.sqlite.org/walformat.html#the_wal_index_file_format>.
 
 use super::path as file_path;
+use crate::support::lock;
 #[cfg(target_os = "linux")]
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 #[cfg(target_os = "linux")]
 use std::time::Duration;
 use std::time::SystemTime;
@@ -83,7 +84,7 @@ struct Watched {
 static OPEN: Mutex<BTreeMap<Key, Watched>> = Mutex::new(BTreeMap::new());
 
 fn all_open() -> MutexGuard<'static, BTreeMap<Key, Watched>> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&OPEN)
 }
 
 impl OpenLog {

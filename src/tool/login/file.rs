@@ -2,6 +2,7 @@
 //! locked while a token is refreshed, since a refresh may make all earlier tokens useless.
 
 use crate::support::files::{make_folders_of, read_limited, replace};
+use crate::support::lock;
 use crate::support::secret::Secret;
 use crate::support::terminal::escape_control;
 use async_trait::async_trait;
@@ -16,7 +17,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -106,7 +107,7 @@ impl LoginFile {
 
     /// `text` without tokens.
     pub(in crate::tool) fn redacted(&self, text: &str) -> String {
-        let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        let secrets = lock(&self.secrets);
         secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text))
     }
 
@@ -161,7 +162,7 @@ impl LoginFile {
     }
 
     fn remember<'t>(&self, texts: impl IntoIterator<Item = &'t str>) {
-        let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut secrets = lock(&self.secrets);
         for text in texts {
             let is_new = secrets.iter().all(|secret| secret.expose() != text);
             secrets.extend(Secret::new(text).filter(|_| is_new));

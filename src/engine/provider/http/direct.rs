@@ -7,6 +7,7 @@
 
 use super::connector::{Connect, ConnectError, Io};
 use super::woken::Woken;
+use crate::support::lock;
 use bytes::Bytes;
 use futures_util::task::noop_waker_ref;
 use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
@@ -18,7 +19,7 @@ use hyper::rt::{Read, ReadBuf, Write};
 use reqwest::Url;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -313,7 +314,7 @@ impl Idle {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 }
 
