@@ -686,8 +686,11 @@ class Killed(unittest.TestCase):
     def test_a_fork_of_the_program_has_an_error_and_does_not_keep_the_process(self):
         program = self.program(
             """
-            import asyncio, os, duologue
+            import os, duologue
             from duologue.sync import Duologue
+            def say(*words):
+                # A line in one write: two processes write into the pipe.
+                os.write(1, f"{' '.join(map(str, words))}\\n".encode())
             options = {"binary": sys.argv[1], "engine": "echo"}
             chat = Duologue(**options, args=["--echo-delay-ms=60000"]).start()
             stream = iter(chat.stream("x"))
@@ -700,16 +703,16 @@ class Killed(unittest.TestCase):
                     try:
                         act()
                     except duologue.DuologueError as error:
-                        print(error)
+                        say(error)
                 chat.close()
                 del chat, stream
                 with other:
-                    print(other.run("x").status, flush=True)
+                    say(other.run("x").status)
                 os.read(go, 1)  # Until the program has ended, and its test too.
                 os.close(1)
                 os._exit(0)
             os.close(go)
-            print(chat.cancel(), chat._chat._connection.process._popen.pid, flush=True)
+            say(chat.cancel(), chat._chat._connection.process._popen.pid)
             sys.stdin.read()
             """,
             stdin=subprocess.PIPE,
