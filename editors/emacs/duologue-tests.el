@@ -74,7 +74,9 @@
   (declare (indent 1))
   `(let* ((home (make-temp-file "duologue-home" t))
           (process-environment
-           (append (list (concat "HOME=" home) "DUOLOGUE_STORE" "XDG_DATA_HOME") process-environment))
+           ;; Variables that scripts set are not heeded.
+           (append (list (concat "HOME=" home) "DUOLOGUE_STORE" "XDG_DATA_HOME" "DUOLOGUE_EVENTS=ChatRun*")
+                   process-environment))
           (duologue-command (list (getenv "DUOLOGUE_BIN")))
           (duologue-store (expand-file-name "sessions.db" home))
           (duologue-options ,options)
@@ -199,6 +201,13 @@
     (duologue-tests--end)
     (let ((sessions (duologue--sessions)))
       (should (string-search "my name is Ada" (caar sessions)))
+      (should (string-match "\\`[-0-9]+ [0-9]+:[0-9]+" (caar sessions)))
+      ;; The time of the last activity is that of this place.
+      (let ((time (date-to-time (concat (match-string 0 (caar sessions)) ":00"))))
+        (should (< (abs (float-time (time-subtract (current-time) time))) 120)))
+      (should-error (cl-letf (((symbol-function 'completing-read) (lambda (&rest _) "")))
+                      (call-interactively #'duologue-resume))
+                    :type 'user-error)
       (duologue-resume (cdar sessions)))
     (duologue-tests--wait-text "You said: my name is Ada")
     (duologue-tests--type "who am I?")
@@ -263,12 +272,15 @@
       (duologue-tests--type prompt)
       (duologue-tests--wait-text (concat "You said: " prompt))
       (duologue-tests--wait-idle))
+    (with-current-buffer (duologue--chat-prompt (duologue-tests--chat))
+      (insert "a draft"))
     (duologue-edit)
     (should (equal (duologue-tests--prompt) "second"))
     (duologue-edit)
-    (should (equal (duologue-tests--prompt) ""))
+    (should (equal (duologue-tests--prompt) "a draft"))
     (duologue-edit)
     (duologue-tests--type " changed")
+    (should (equal (duologue-tests--prompt) "a draft"))
     (duologue-tests--wait-text "Turn 2. You said: second changed")
     (duologue-tests--wait-idle)
     (should (= 2 (length (duologue--matches "^You$" (duologue-tests--text)))))))
@@ -523,6 +535,16 @@
       (duologue-tests--wait "the end" (lambda () (not (process-live-p process))))
       (should-not (buffer-live-p (duologue--chat-prompt chat)))
       (should-not duologue--chats))))
+
+(ert-deftest duologue-the-end-of-emacs-ends-the-process-of-a-buffer-that-was-just-killed ()
+  (duologue-tests--with-fake "stubborn"
+    (duologue)
+    (duologue-tests--wait-text "ready")
+    (let* ((chat (duologue-tests--chat)) (process (duologue--chat-process chat)))
+      (kill-buffer (duologue--chat-buffer chat))
+      (should (process-live-p process))
+      (duologue--end-all)
+      (duologue-tests--wait "the end" (lambda () (not (process-live-p process)))))))
 
 (ert-deftest duologue-a-process-that-ends-for-nothing-is-killed ()
   (duologue-tests--with-fake "stubborn"

@@ -74,7 +74,8 @@ window; elsewhere, or if this is nil, `duologue-approve' asks."
   ;; The view: id -> entity; all of them, newest first; entity -> how it has changed since it was drawn.
   (entities (make-hash-table :test 'equal)) (order nil) (dirty (make-hash-table :test 'eq)) (drawing nil)
   (ordinal 0) (ordinal-text "0") degraded
-  questions model usage retry bytes-max editing (notices 0))
+  ;; `editing' is the message that the prompt takes the place of, and `draft' what was being written before.
+  questions model usage retry bytes-max editing (draft "") (notices 0))
 
 (cl-defstruct (duologue--entity (:constructor duologue--make-entity))
   "A message, a tool call with its result, or a notice."
@@ -90,6 +91,9 @@ window; elsewhere, or if this is nil, `duologue-approve' asks."
 
 (defvar duologue--chats nil
   "The conversations that are open.")
+
+(defvar duologue--processes nil
+  "The processes that have not ended, also of conversations that are closed.")
 
 (defvar-local duologue--chat nil
   "The conversation of this buffer.")
@@ -109,6 +113,7 @@ window; elsewhere, or if this is nil, `duologue-approve' asks."
     "--final-snapshot=none" ; events keep the view up to date
     "--patch-mode=append"
     "--patch-fields=lean"
+    "--events=*" ; also where a variable names others
     "--extensions=approvals,edit,history,retries,store,switch-model,targeted-cancel,tool-servers,usage")
   "Options that this package relies on.")
 
@@ -157,6 +162,7 @@ window; elsewhere, or if this is nil, `duologue-approve' asks."
                         :stderr (duologue--stderr-pipe chat)
                         :filter (lambda (_ chunk) (duologue--take-chunk chat chunk))
                         :sentinel (lambda (process _) (duologue--sentinel chat process)))))
+          (push process duologue--processes)
           (setf (duologue--chat-process chat) process))
       (error (duologue--notice chat (format "%s can't be started: %s"
                                             (car command) (error-message-string why)))))))
@@ -313,6 +319,7 @@ could not be sent."
 (defun duologue--sentinel (chat process)
   "Handle the end of PROCESS of CHAT, once its last lines are handled."
   (unless (process-live-p process)
+    (setq duologue--processes (delq process duologue--processes))
     (if (or (duologue--chat-chunks chat) (accept-process-output process 0))
         (run-at-time 0.01 nil #'duologue--sentinel chat process)
       (when (eq process (duologue--chat-process chat))
@@ -368,9 +375,8 @@ could not be sent."
 
 (defun duologue--end-all ()
   "End all processes, for the end of Emacs: ask, then send SIGTERM, then SIGKILL."
-  (let ((processes (delq nil (mapcar #'duologue--chat-process duologue--chats))))
-    (mapc #'duologue--close duologue--chats)
-    (setq processes (duologue--wait-for-end processes 2))
+  (mapc #'duologue--close duologue--chats)
+  (let ((processes (duologue--wait-for-end duologue--processes 2)))
     (dolist (process processes)
       (signal-process process 'SIGTERM))
     (dolist (process (duologue--wait-for-end processes 0.5))
@@ -663,8 +669,11 @@ Nothing that was typed is lost."
   (when (and (duologue--pending-text pending) (not (duologue--pending-accepted pending))
              (not (duologue--chat-closing chat)))
     (with-current-buffer (duologue--prompt chat)
-      (when (and (duologue--pending-edited pending) (= (point-min) (point-max)))
-        (duologue--start-editing chat (duologue--pending-edited pending))))
+      (when (and (duologue--pending-edited pending)
+                 (gethash (duologue--pending-edited pending) (duologue--chat-entities chat))
+                 (member (buffer-string) (list "" (duologue--chat-draft chat))))
+        (duologue--start-editing chat (duologue--pending-edited pending))
+        (erase-buffer)))
     (duologue--put-back chat (duologue--pending-text pending))))
 
 (defun duologue--put-back (chat text)
@@ -985,6 +994,7 @@ DELETE is that of `filter-buffer-substring-function'."
   "Return the buffer of the prompt of CHAT; make it if it is not live."
   (unless (buffer-live-p (duologue--chat-prompt chat))
     (setf (duologue--chat-editing chat) nil
+          (duologue--chat-draft chat) ""
           (duologue--chat-prompt chat)
           (generate-new-buffer (format "*duologue prompt %s*" (duologue--chat-session chat))))
     (with-current-buffer (duologue--chat-prompt chat)
@@ -1053,8 +1063,9 @@ Return whether it is on its way."
 (defun duologue--start-editing (chat id)
   "Have the prompt of CHAT take the place of the message ID if that is there."
   (when (gethash id (duologue--chat-entities chat))
-    (setf (duologue--chat-editing chat) id)
     (with-current-buffer (duologue--prompt chat)
+      (setf (duologue--chat-editing chat) id
+            (duologue--chat-draft chat) (buffer-string))
       (setq header-line-format duologue--edit-header))))
 
 (defun duologue--stop-editing (chat)
@@ -1100,12 +1111,14 @@ It can be had back with undo."
   (interactive)
   (let ((chat (duologue--current)))
     (with-current-buffer (duologue--prompt chat)
-      (when (duologue--ask chat (buffer-substring-no-properties (point-min) (point-max))
-                           (duologue--chat-editing chat))
-        (duologue--stop-editing chat)
-        (undo-boundary)
-        (erase-buffer)
-        (undo-boundary)))))
+      (let ((edited (duologue--chat-editing chat)))
+        (when (duologue--ask chat (buffer-substring-no-properties (point-min) (point-max)) edited)
+          (duologue--stop-editing chat)
+          (undo-boundary)
+          (erase-buffer)
+          (when edited
+            (insert (duologue--chat-draft chat)))
+          (undo-boundary))))))
 
 (defun duologue-stop ()
   "Stop the answer.
@@ -1125,7 +1138,8 @@ The texts of those that wait are put back into the buffer of the prompt."
 
 (defun duologue-edit ()
   "Put the last prompt into the prompt, to be asked in place of the old one.
-The second time, leave everything as it is."
+The second time, leave everything as it is.  What was being written comes back
+either way."
   (interactive)
   (let* ((chat (duologue--current))
          ;; Prompts that joined a run can't be edited.
@@ -1137,12 +1151,12 @@ The second time, leave everything as it is."
       (user-error "There is no prompt to edit"))
     (unless (zerop (duologue--runs chat))
       (user-error "An answer is being written; M-x duologue-stop stops it"))
-    (duologue--stop-editing chat)
     (duologue--show chat)
+    (if edited
+        (duologue--stop-editing chat)
+      (duologue--start-editing chat (duologue--entity-id last)))
     (erase-buffer)
-    (unless edited
-      (duologue--start-editing chat (duologue--entity-id last))
-      (insert (duologue--text last)))))
+    (insert (if edited (duologue--chat-draft chat) (duologue--text last)))))
 
 (defun duologue-fork ()
   "Copy the conversation and open the copy.  The other one stays as it is."
@@ -1181,7 +1195,7 @@ The second time, leave everything as it is."
   (duologue--distinct
    (mapcar (lambda (session)
              (let-alist session
-               (cons (format "%s  %s  (%d turn%s, %s)" (string-replace "T" " " (substring .lastActivity 0 16))
+               (cons (format "%s  %s  (%d turn%s, %s)" (format-time-string "%F %R" (date-to-time .lastActivity))
                              (duologue--short (or .title .id) 60) .turns (if (= .turns 1) "" "s")
                              (abbreviate-file-name (or .folder "")))
                      .id)))
@@ -1207,7 +1221,8 @@ The second time, leave everything as it is."
                    (if (eq action 'metadata)
                        '(metadata (display-sort-function . identity)) ; newest first
                      (complete-with-action action sessions text predicate)))))
-     (list (cdr (assoc (completing-read "Conversation: " table nil t) sessions)))))
+     (list (or (cdr (assoc (completing-read "Conversation: " table nil t) sessions))
+               (user-error "No conversation was chosen")))))
   (duologue--show (duologue--open session)))
 
 (defun duologue--names (command member)

@@ -21,6 +21,8 @@ BINARY = os.environ["DUOLOGUE_BIN"]
 NVIM = os.environ.get("NVIM_BIN") or shutil.which("nvim")
 SECONDS_MAX = 15
 COLUMNS, LINES = 120, 40
+# Five and a half hours before UTC, and variables that scripts set and the editor must not heed.
+ENVIRONMENT = {"TZ": "TST+5:30", "DUOLOGUE_EVENTS": "ChatRun*"}
 
 
 class Editor:
@@ -29,7 +31,7 @@ class Editor:
     def __init__(self, setup, home):
         self.home, self.is_closed = home, False
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
-        env = {**kept, "HOME": home, "XDG_RUNTIME_DIR": home, "TERM": "xterm-256color"}
+        env = {**kept, "HOME": home, "XDG_RUNTIME_DIR": home, "TERM": "xterm-256color", **ENVIRONMENT}
         before = f"set runtimepath^={PLUGIN} noswapfile shortmess+=I"
         argv = [NVIM, "--embed", "--clean", "--cmd", before, "-c", f"lua require('duologue').setup({setup})"]
         old = dict(os.environ)

@@ -1,5 +1,6 @@
 """A conversation in Neovim with the real program, driven by keys."""
 
+import datetime
 import json
 import os
 import pathlib
@@ -135,11 +136,17 @@ class Chat(Test):
         editor.wait_text("You said: firstchanged")
         editor.wait_idle()
         self.assertNotIn("second", editor.text())
-        # The second time it leaves everything as it is.
+        # The second time it leaves everything as it is, and so does sending what is edited with a draft.
+        editor.keys("<Esc>ia draft<Esc>")
         editor.command("Duologue edit")
-        editor.wait("the last prompt", lambda: "first" in editor.prompt())
+        editor.wait("the last prompt", lambda: editor.prompt() == "firstchanged ")
         editor.command("Duologue edit")
-        editor.wait("an empty prompt", lambda: editor.prompt() == "")
+        editor.wait("the draft", lambda: editor.prompt() == "a draft")
+        editor.command("Duologue edit")
+        editor.wait("the last prompt", lambda: editor.prompt() == "firstchanged ")
+        editor.keys("Aagain<C-s><Esc>")
+        editor.wait_text("You said: firstchanged again")
+        self.assertEqual(editor.prompt(), "a draft")
 
     def test_a_question_from_elsewhere_leaves_the_prompt_that_is_edited(self):
         editor = self.editor()
@@ -181,7 +188,12 @@ class Chat(Test):
         editor.close()
         editor = self.editor()
         editor.command("Duologue resume")
-        self.assertIn("my name is Ada", editor.wait_question())
+        screen = editor.wait_question()
+        self.assertIn("my name is Ada", screen)
+        here = datetime.timezone(-datetime.timedelta(hours=5, minutes=30))
+        now = datetime.datetime.now(here)
+        minutes = [now - datetime.timedelta(minutes=minutes) for minutes in range(2)]
+        self.assertTrue(any(f"{minute:%Y-%m-%d %H:%M}  my name" in screen for minute in minutes), screen)
         editor.keys("1<CR>")
         editor.wait_text("You said: my name is Ada")
         editor.command("Duologue who am I?")
@@ -466,6 +478,29 @@ class Approvals(Test):
         editor.wait("no question", lambda: editor.mode() == "n")
         self.assertIn("2 calls wait", editor.screen())
         # A question that was asked for is answered at once.
+        editor.command("Duologue approve")
+        editor.wait_question()
+        editor.keys("2<CR>")
+        editor.wait("one question is left", lambda: "1 call waits" in editor.screen())
+
+    def test_an_interrupt_of_a_question_decides_nothing_and_the_next_one_opens(self):
+        editor = self.editor(question_idle_ms=0)
+        editor.keys(":Duologue<CR>itime?<C-s><Esc>")
+        self.assertIn("Berlin", editor.wait_question())
+
+        def is_in(mode):
+            # Neovim may leave the question on the screen until Enter.
+            if editor.mode() == "r":
+                editor.keys("<CR>")
+            return editor.mode() == mode
+
+        editor.keys("<C-c>")
+        editor.wait("the next question", lambda: is_in("c") and "Oz" in editor.screen())
+        editor.keys("<C-c>")
+        editor.wait("no question", lambda: is_in("n"))
+        self.assertNotIn("Error", editor.nvim.command_output("messages"))
+        # It counts, however long it takes.
+        editor.lua("require('duologue.config').values.question_idle_ms = 60000")
         editor.command("Duologue approve")
         editor.wait_question()
         editor.keys("2<CR>")

@@ -1,8 +1,15 @@
 """`:DuologueReplace`: a selection, the answer below it, one step of undo."""
 
+import pathlib
 import unittest
 
-from harness import EXAMPLES, Test
+from harness import EXAMPLES, Test, is_alive
+
+
+def children(pid):
+    """The processes that a process has started and that have not ended."""
+    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
 
 
 class Replace(Test):
@@ -172,6 +179,16 @@ class Replace(Test):
         editor.keys("<C-e>")
         editor.wait("the preview is gone", lambda: "stops" not in editor.screen())
         self.assertEqual(self.lines(editor), ["one"])
+
+    def test_an_answer_is_stopped_with_its_buffer(self):
+        for leave in ("bwipeout!", "bdelete!"):
+            editor = self.editor(options=["--engine", "echo", "--echo-delay-ms", "60000"])
+            editor.nvim.command("edit " + self.file("a.txt", "one\n"))
+            editor.keys(":DuologueReplace x<CR>")
+            editor.wait("the hint", lambda: "<C-e> stops" in editor.screen())
+            (pid,) = children(editor.pid)
+            editor.nvim.command(leave)
+            editor.wait("the process has ended", lambda: not is_alive(pid))
 
     def test_a_selection_that_has_changed_is_not_replaced(self):
         editor = self.open("new", "one\ntwo\n")

@@ -68,33 +68,50 @@ local function came_too_soon()
   return opened_at and key_at and key_at - opened_at < config.values.question_idle_ms
 end
 
---- Opens the question that has waited longest.
-function M.ask(chat, question)
-  question = question or chat.view.questions[1]
-  if not question then
-    return Chat.say("no call waits for a decision")
+--- What the person has chosen; nil: nothing.
+local function chosen(chat, question, choice)
+  is_open = false
+  local is_typed = came_too_soon()
+  opened_at, key_at = nil, nil
+  if is_typed then
+    Chat.say("a key came too soon to be a decision; `:Duologue approve` asks again")
   end
+  if choice and choice.decision and not is_typed then
+    decide(chat, question, choice)
+  else
+    put_off[question.id] = true
+  end
+  M.update()
+end
+
+--- Opens a question.
+local function open(chat, question)
   is_open = true
-  vim.ui.select(CHOICES, {
+  local is_answered
+  local is_shown = pcall(vim.ui.select, CHOICES, {
     prompt = heading(question),
     kind = "duologue_approval",
     format_item = function(choice)
       return choice.text
     end,
   }, function(choice)
-    is_open = false
-    local is_typed = came_too_soon()
-    opened_at, key_at = nil, nil
-    if is_typed then
-      Chat.say("a key came too soon to be a decision; `:Duologue approve` asks again")
-    end
-    if choice and choice.decision and not is_typed then
-      decide(chat, question, choice)
-    else
-      put_off[question.id] = true
-    end
-    M.update()
+    is_answered = true
+    chosen(chat, question, choice)
   end)
+  -- Ctrl-C in the list of Neovim itself is an error, and no choice.
+  if not is_shown and not is_answered then
+    chosen(chat, question, nil)
+  end
+end
+
+--- Opens the question that has waited longest, for somebody who asks for it.
+function M.ask(chat)
+  local question = chat.view.questions[1]
+  if not question then
+    return Chat.say("no call waits for a decision")
+  end
+  opened_at, key_at = nil, nil
+  open(chat, question)
 end
 
 local function next_question()
@@ -114,7 +131,7 @@ local function on_idle()
   local chat, question = next_question()
   if question then
     opened_at, key_at = vim.uv.now(), nil
-    M.ask(chat, question)
+    open(chat, question)
   end
 end
 

@@ -16,6 +16,7 @@ local OPTIONS = {
   "--final-snapshot=none", -- events keep the view up to date
   "--patch-mode=append",
   "--patch-fields=lean",
+  "--events=*", -- also where a variable names others
   "--extensions=approvals,edit,history,retries,store,switch-model,targeted-cancel,tool-servers,usage",
 }
 --- A process that ends so often without an answer in between is not started again by itself.

@@ -38,8 +38,21 @@ local function open(session, folder)
   return chat
 end
 
+--- A time of RFC 3339 in UTC, as it is here.
+local function local_time(text)
+  local year, month, day, hour, min, sec = (text or ""):match("^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)")
+  if not year then
+    return ""
+  end
+  -- Read as a time of this place, it is wrong by as much as its own time of UTC read so.
+  local seconds = os.time({ year = year, month = month, day = day, hour = hour, min = min, sec = sec, isdst = false })
+  local again = os.date("!*t", seconds)
+  again.isdst = false
+  return os.date("%Y-%m-%d %H:%M", seconds + (seconds - os.time(again)))
+end
+
 local function session_line(session)
-  local when = (session.lastActivity or ""):gsub("T", " "):gsub(":%d%dZ$", "")
+  local when = local_time(session.lastActivity)
   local turns = ("%d turn%s"):format(session.turns or 0, session.turns == 1 and "" or "s")
   local folder = vim.fn.fnamemodify(session.folder or "", ":~")
   return ("%s  %s  (%s, %s)"):format(when, Text.short(session.title or session.id, 60), turns, folder)

@@ -20,7 +20,7 @@ local all = {}
 local function command_line()
   -- Of its own and not stored: an edit is no part of a conversation. No tool runs for it: `--deny` goes before what
   -- the options allow.
-  local words = config.command_line("rpc", "--no-store", "--final-snapshot=none", "--patch-mode=append")
+  local words = config.command_line("rpc", "--no-store", "--final-snapshot=none", "--patch-mode=append", "--events=*")
   -- An answer that was cut off has an event that says so.
   words[#words + 1] = "--extensions=retries"
   vim.list_extend(words, { "--deny=*", "--append-system", config.values.replace_system })
@@ -246,6 +246,16 @@ function M.run(call)
     end_right_gravity = selection.kind == "V",
   })
   all[buffer] = self
+  -- Nobody will see the answer.
+  api.nvim_create_autocmd({ "BufUnload", "BufWipeout" }, {
+    buffer = buffer,
+    once = true,
+    callback = function()
+      if all[buffer] == self then
+        forget(self)
+      end
+    end,
+  })
   self.before = selected(self)
   map_keys(self)
   local quote = context.quote({ from = selection.from, to = selection.to, text = self.before }, buffer)

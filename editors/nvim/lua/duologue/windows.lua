@@ -152,7 +152,7 @@ local function ensure_prompt(chat)
     return
   end
   local prompt = new_prompt(chat)
-  chat.prompt, chat.editing = prompt, nil
+  chat.prompt, chat.editing, chat.draft = prompt, nil, nil
   map_prompt(chat)
   show_hint(chat)
   local function on(events, act)
@@ -310,12 +310,14 @@ function M.send(chat)
   -- An earlier prompt has the text of the buffer already.
   local prompt = chat.editing and typed or require("duologue.context").with_buffers(typed, M.source())
   if chat:ask(prompt, typed, chat.editing) then
-    chat.editing = nil
+    local draft = chat.editing and chat.draft or ""
+    -- If the edit is refused, it takes the place of the draft again.
+    chat.editing, chat.draft = nil, draft
     api.nvim_buf_call(chat.prompt, function()
       -- What was typed and that it is gone are two steps of undo, also in insert mode.
       vim.cmd("let &g:undolevels = &g:undolevels")
     end)
-    set_prompt(chat, "")
+    set_prompt(chat, draft)
   end
 end
 
@@ -328,8 +330,9 @@ function M.give_back(chat, text, edited)
   ensure_prompt(chat)
   local written = prompt_text(chat)
   local is_empty = written:match("^%s*$")
-  if is_empty and edited and chat.view.entities[edited] then
-    chat.editing = edited
+  if edited and chat.view.entities[edited] and (is_empty or written == chat.draft) then
+    chat.editing, chat.draft = edited, written
+    return set_prompt(chat, text)
   end
   set_prompt(chat, is_empty and text or (text .. "\n\n" .. written))
 end
@@ -341,12 +344,12 @@ function M.add(chat, text)
 end
 
 --- Puts an earlier prompt into the prompt's buffer; sending it replaces the turn and all after it. The second time,
---- leaves everything as it is.
+--- leaves everything as it is. What was being written comes back either way.
 function M.edit(chat)
   ensure_prompt(chat)
   if chat.editing then
-    chat.editing = nil
-    set_prompt(chat, "")
+    set_prompt(chat, chat.draft or "")
+    chat.editing, chat.draft = nil, nil
     return chat:changed()
   end
   local entity
@@ -362,7 +365,7 @@ function M.edit(chat)
   if chat:is_busy() then
     return Chat.say("an answer is being written; `:Duologue stop` stops it")
   end
-  chat.editing = entity.id
+  chat.editing, chat.draft = entity.id, prompt_text(chat)
   M.show(chat)
   set_prompt(chat, entity.text:all())
   chat:changed()
