@@ -5,9 +5,11 @@ mod pace;
 mod script;
 
 use super::provider::calls::CallIds;
-use super::{CallEnd, CallSpec, Engine, EngineEvent, RunError, Running, SettingNames, Sink};
+use super::{
+    CallEnd, CallSpec, Engine, EngineEvent, Purpose, RunError, Running, SettingNames, Sink,
+};
 use crate::conversation::event::{FinishClass, ToolCall, ToolResult};
-use crate::conversation::transcript::{Transcript, Turn, TurnItem, TurnState};
+use crate::conversation::transcript::{Turn, TurnItem, TurnState};
 use crate::protocol::attachment::Attachment;
 use crate::support::shorten::first_chars;
 use pace::Pace;
@@ -64,17 +66,21 @@ impl Engine for Echo {
 impl Echo {
     /// Answers the last turn of the transcript, a word at a time.
     async fn answer(self, spec: CallSpec, sink: Sink) -> CallEnd {
-        match self.call(&spec.transcript, &sink).await {
+        match self.call(&spec, &sink).await {
             Ok(()) => CallEnd::Finished,
             Err(error) => CallEnd::Failed(error),
         }
     }
 
-    async fn call(&self, transcript: &Transcript, sink: &Sink) -> Result<(), RunError> {
-        let (turns, count) = (transcript.turns(), transcript.turn_count());
+    async fn call(&self, spec: &CallSpec, sink: &Sink) -> Result<(), RunError> {
+        let (turns, count) = (spec.transcript.turns(), spec.transcript.turn_count());
         let scripted = self.scripted(turns)?;
         sink.send(EngineEvent::CallStarted).await;
-        if let Some(call) = scripted {
+        if let Some(mut call) = scripted {
+            if spec.purpose == Purpose::Summary {
+                // A call of a tool in place of a summary would be none, and the conversation would not be compacted.
+                call.tools.clear();
+            }
             return self.play(call, sink).await;
         }
         if self.reasoning {

@@ -161,12 +161,23 @@ struct Soak<L> {
     /// Requests by their ends.
     ok: u64,
     stopped: u64,
+    /// Compactions, without which a turn costs more the more were before it.
+    compacted: u64,
 }
 
 impl<L: Link> Soak<L> {
     fn new(link: L, conversations: u64) -> Self {
         let chance = Chance(25);
-        Self { link, conversations, chance, requests: 0, cancels: false, ok: 0, stopped: 0 }
+        Self {
+            link,
+            conversations,
+            chance,
+            requests: 0,
+            cancels: false,
+            ok: 0,
+            stopped: 0,
+            compacted: 0,
+        }
     }
 
     fn run(&mut self, what: &str, process: Process, place: &Place) {
@@ -187,6 +198,7 @@ impl<L: Link> Soak<L> {
         report(&format!("{what}: {turns} turns, {} requests\n", self.requests));
         check(&samples, self.conversations);
         assert!(self.ok > turns && self.stopped > turns / 20, "{} {}", self.ok, self.stopped);
+        assert!(self.compacted >= turns / (2 * COMPACTED_AFTER), "{} compactions", self.compacted);
     }
 
     /// A turn, and perhaps what is done about it.
@@ -225,6 +237,8 @@ impl<L: Link> Soak<L> {
                 open -= 1;
                 self.ok += u64::from(line.contains(r#""status":"ok""#));
                 self.stopped += u64::from(line.contains(r#""status":"stopped""#));
+            } else if line.contains(r#""name":"Compacted""#) {
+                self.compacted += 1;
             } else if line.contains(r#""name":"FrontendToolCallRequested""#) {
                 let answer = if self.cancels { CANCEL.to_owned() } else { result_of(&line) };
                 let answer = self.request(&answer);

@@ -6,7 +6,8 @@
 //! {"text": "It is noon."}
 //! ```
 //!
-//! After the last line the engine answers as without a script. Each turn begins with the first.
+//! After the last line the engine answers as without a script. Each turn begins with the first. A call that makes a
+//! summary has the text of its line without the tools.
 
 use super::super::{RunError, SettingNames};
 use super::open;
