@@ -97,6 +97,11 @@ pub(super) fn refused(request: &Request, refusal: Refusal) -> Response {
     }
 }
 
+/// Whether a request is handled to its end though its client has left: that which brings request lines.
+pub(super) fn outlives_client<B>(request: &Request<B>) -> bool {
+    request.method() == Method::POST
+}
+
 /// The answer for who is not known.
 pub(super) fn unauthenticated(why: &str) -> Response {
     let refused = json!({ "refused": { "code": "unauthenticated", "message": why } });

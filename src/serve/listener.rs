@@ -26,6 +26,7 @@ use axum::extract::{Extension, Request, State};
 use axum::http::header;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -45,7 +46,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tonic::Status;
@@ -395,7 +396,7 @@ fn note_unknown(node: &Node, request: &Request, why: &str) {
     }
 }
 
-fn is_grpc(request: &Request) -> bool {
+fn is_grpc<B>(request: &Request<B>) -> bool {
     let kind = request.headers().get(header::CONTENT_TYPE);
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
@@ -520,7 +521,17 @@ async fn speak(
         if let Some(peer) = peer {
             request.extensions_mut().insert(peer);
         }
-        service.call(request)
+        let outlives_client = !is_grpc(&request) && http::outlives_client(&request);
+        let answer = service.call(request);
+        // Hyper drops the answer with the connection, also one that it has not polled yet.
+        let answer = match outlives_client {
+            true => tokio::spawn(answer).left_future(),
+            false => answer.map(Ok).right_future(),
+        };
+        async move {
+            let Ok(response) = answer.await?;
+            Ok::<_, JoinError>(response)
+        }
     });
     let silent = async {
         sleep(FIRST_REQUEST_MAX).await;

@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use tonic::Code;
 
 /// SQLite's own size of a page.
@@ -347,6 +347,35 @@ fn what_a_client_has_sent_before_it_left_is_done() {
         let (_, frames) = call(&node, Method::POST, path, r#"{"requestId":"n","snapshot":{}}"#);
         frames.contains("You said: hello").then_some(())
     });
+}
+
+/// Also one that the node sees leave before it has looked at the body.
+#[test]
+fn a_body_that_has_arrived_is_handled_though_its_client_is_gone() {
+    const CLIENTS: usize = 10;
+    let folder = Folder::new();
+    let node = Node::start(&["--store", &folder.name("store.db")]);
+    let body = submit("r", "hello");
+    for number in 0..CLIENTS {
+        let head = format!(
+            "POST /v1/sessions/s{number}/requests HTTP/1.1\r\nhost: {}\r\ncontent-length: {}\r\n\r\n",
+            node.address,
+            body.len()
+        );
+        let mut stream = TcpStream::connect(&node.address).expect("a connection");
+        stream.write_all((head + &body).as_bytes()).expect("all of it is taken");
+        // One that shuts down its side alone is gone as well.
+        if number % 2 == 0 {
+            stream.shutdown(Shutdown::Write).expect("it was open");
+        }
+    }
+    for number in 0..CLIENTS {
+        eventually("its run is stored", || {
+            let (status, body) =
+                call(&node, Method::GET, &format!("/v1/sessions/s{number}"), "");
+            (status == 200 && document(&body)["turns"] == 1).then_some(())
+        });
+    }
 }
 
 #[test]
