@@ -1,7 +1,7 @@
 //! A client of a conversation: what it has been shown, and what it is owed. It is given frames as far as its
 //! stream takes them, and waits for nobody. Pure, but for the channel to its stream.
 
-use super::frame_log::{Audience, FrameLog, Logged, Position};
+use super::frame_log::{Audience, FRAMES_BYTES_MAX, FrameLog, Logged, Position};
 use super::refusal::Refusal;
 use super::requests::Requests;
 use super::stream::{Link, state_bytes};
@@ -23,6 +23,9 @@ use tokio::time::Instant;
 
 /// Frames that a client may be behind before the engine waits for it, if no other client keeps up.
 const LAG_FRAMES_MAX: u64 = 128;
+
+/// Bytes of frames that it may be behind: what the engine has under way then still fits in the log.
+const LAG_BYTES_MAX: usize = FRAMES_BYTES_MAX / 4;
 
 /// Requests of a client without a done; from there on no more of them are read.
 pub(super) const OPEN_MAX: usize = 64;
@@ -225,10 +228,13 @@ impl Client {
     }
 
     /// Whether the engine need not wait for it.
-    pub(super) fn keeps_up(&self, end: Position) -> bool {
+    pub(super) fn keeps_up(&self, log: &FrameLog) -> bool {
         match &self.place {
             Place::Awaits(_) => !self.is_behind(),
-            Place::At(at) => end.0.saturating_sub(at.0) < LAG_FRAMES_MAX,
+            Place::At(at) => {
+                let lag_frames = log.end().0.saturating_sub(at.0);
+                lag_frames < LAG_FRAMES_MAX && log.bytes_from(*at) < LAG_BYTES_MAX
+            }
         }
     }
 

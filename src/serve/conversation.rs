@@ -281,8 +281,7 @@ impl Conversation {
     async fn wait(&mut self) {
         // A client that is slow makes only its own requests wait: the mailbox is not full of them.
         let takes_mail = self.is_open && self.host.wants_input();
-        let end = self.log.end();
-        let has_room = self.clients.is_empty() || self.clients.iter().any(|it| it.keeps_up(end));
+        let has_room = self.has_room();
         let wake_at = self.wake_at();
         tokio::select! {
             biased;
@@ -298,9 +297,18 @@ impl Conversation {
     fn went_on(&mut self, effects: Effects) {
         self.perform(effects);
         for _ in 0..EVENTS_AT_ONCE_MAX {
+            // Large frames are given to the clients before more of them come.
+            if !self.has_room() {
+                return;
+            }
             let Some(effects) = self.span.in_scope(|| self.host.try_next()) else { return };
             self.perform(effects);
         }
+    }
+
+    /// Whether the engine need not wait for the clients.
+    fn has_room(&self) -> bool {
+        self.clients.is_empty() || self.clients.iter().any(|it| it.keeps_up(&self.log))
     }
 
     /// When something is due: the end of a stream that nobody reads, or of a run, or what becomes of a conversation

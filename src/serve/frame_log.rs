@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Bytes of memory for the frames that are kept.
-const FRAMES_BYTES_MAX: usize = 512 * 1024;
+pub(super) const FRAMES_BYTES_MAX: usize = 512 * 1024;
 
 /// Bytes from which on a snapshot does not count to these, as it is as long as the conversation: only the newest one of
 /// them is kept.
@@ -182,6 +182,22 @@ impl FrameLog {
         self.bytes + self.large.map_or(0, |large| large.bytes)
     }
 
+    /// About the bytes of the frames from that place on which count to what is kept.
+    pub(super) fn bytes_from(&self, at: Position) -> usize {
+        let (mut bytes, mut end) = (0, self.end);
+        for piece in self.pieces.iter().rev() {
+            if end <= at {
+                break;
+            }
+            let (frames, missing) = (end.0 - piece.first.0, end.0 - at.0.max(piece.first.0));
+            end = piece.first;
+            if self.large.is_none_or(|large| large.at != piece.first) {
+                bytes += piece.bytes() as u64 * missing / frames;
+            }
+        }
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
     /// Where the next frame will stand.
     pub(super) fn end(&self) -> Position {
         self.end
@@ -327,6 +343,25 @@ mod tests {
         }
         let kept = log.pieces.len() * std::mem::size_of::<Frame>();
         assert!(log.pieces.len() > 500 && kept < FRAMES_BYTES_MAX, "{}", log.pieces.len());
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_frames_that_a_client_is_behind() {
+        let (mut log, mut said) = (FrameLog::default(), String::new());
+        assert_eq!(log.bytes_from(log.end()), 0);
+        for ordinal in 1..=100 {
+            log.push(patch(ordinal, "one", &mut said, "word "), Audience::All);
+        }
+        log.taken(Position(80));
+        assert_eq!(log.bytes_from(Position(0)), log.bytes());
+        let last = log.get(Position(99)).expect("the last one").frame.encoded_len();
+        assert_eq!(log.bytes_from(Position(99)), last + FRAME_BYTES);
+        assert_eq!(log.bytes_from(log.end()), 0);
+        // Of those that are kept in short, a client misses a part.
+        let (half, short) = (log.bytes_from(Position(40)), log.bytes_from(Position(80)));
+        assert!(half > short && half < log.bytes(), "{short} < {half} < {}", log.bytes());
+        log.push(snapshot(LARGE_SNAPSHOT_BYTES), Audience::All);
+        assert_eq!(log.bytes_from(Position(0)), log.bytes() - log.large.expect("one").bytes);
     }
 
     fn patch(ordinal: u64, segment: &str, said: &mut String, text: &str) -> Arc<Frame> {

@@ -250,6 +250,36 @@ fn a_run_without_clients_is_stopped_after_a_while() {
     assert!(snapshot.0.to_string().contains("stopped"));
 }
 
+/// Also where each of its frames is large: no snapshot takes their place.
+#[test]
+fn the_engine_waits_for_the_only_client() {
+    // More than a stream takes that is not read.
+    const PATCHES: usize = 700;
+    // With no frame in between.
+    const LOOKS: usize = 20;
+    let text = "x".repeat(8_000);
+    let end = [Step::Finish("stop", None), Step::Done];
+    let answer = (0..PATCHES).map(|_| Step::Text(text.clone())).chain(end).collect();
+    let provider = Provider::start(vec![answer]);
+    let node = with_provider(&provider, &["--final-snapshot", "none"]);
+    let mut talk = node.attach("s");
+    talk.send(submit("r", "hello"));
+    let (mut shown, mut looks) = (0.0, 0);
+    eventually("the client is behind, and the engine waits", || {
+        let found = metrics(&node);
+        let before = std::mem::replace(&mut shown, found["duologue_frames_total"]);
+        let is_waiting = shown == before && found["duologue_clients_behind"] == 1.0;
+        looks = if is_waiting { looks + 1 } else { 0 };
+        (looks == LOOKS).then_some(())
+    });
+    assert_eq!(talk.wait_done("r"), "ok");
+    let frames = talk.finish();
+    assert_eq!(frames.iter().filter(|frame| frame.is_snapshot()).count(), 1, "that of the attach");
+    let patches = frames.iter().filter(|frame| frame.is_event("ChatTextPatch"));
+    let bytes: usize = patches.map(|frame| frame.payload("text").len()).sum();
+    assert_eq!(bytes, PATCHES * text.len());
+}
+
 #[test]
 fn a_client_that_does_not_read_slows_nobody_else() {
     // More than a stream takes that is not read.
