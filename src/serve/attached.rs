@@ -165,6 +165,24 @@ pub(super) struct Admitted {
     refused: Option<Refusal>,
 }
 
+impl Admitted {
+    /// Takes all of these requests, or none of them. The call that brings them has counted as the first.
+    pub(super) fn all(
+        lines: Vec<RpcRequestLine>,
+        tenant: &Arc<Tenant>,
+    ) -> Result<Vec<Self>, Refusal> {
+        let more = u32::try_from(lines.len()).unwrap_or(u32::MAX).saturating_sub(1);
+        let admit = |line: RpcRequestLine| {
+            let held = tenant.receive(line.encoded_len() as u64)?;
+            Ok(Self { line, held, refused: None })
+        };
+        let admitted = lines.into_iter().map(admit).collect::<Result<_, _>>()?;
+        // Last: those that are refused because of their bytes use up nothing of the rate.
+        tenant.admit_more(more)?;
+        Ok(admitted)
+    }
+}
+
 impl Asker {
     /// Sends a request; waits while many of the client are open. The conversation refuses one that is beyond a limit of
     /// its tenant, as it alone knows which requests are sent again. At another node that is the limit of bytes there;
@@ -184,19 +202,6 @@ impl Asker {
             Err(refusal) => (tenant.hold_bytes(bytes), Some(refusal)),
         };
         self.pass_on(Admitted { line, held, refused }).await;
-    }
-
-    /// Takes all of these requests, or none of them. The call that brings them has counted as the first.
-    pub(super) fn admit(&self, lines: Vec<RpcRequestLine>) -> Result<Vec<Admitted>, Refusal> {
-        let more = u32::try_from(lines.len()).unwrap_or(u32::MAX).saturating_sub(1);
-        let admit = |line: RpcRequestLine| {
-            let held = self.tenant.receive(line.encoded_len() as u64)?;
-            Ok(Admitted { line, held, refused: None })
-        };
-        let admitted = lines.into_iter().map(admit).collect::<Result<_, _>>()?;
-        // Last: those that are refused because of their bytes use up nothing of the rate.
-        self.tenant.admit_more(more)?;
-        Ok(admitted)
     }
 
     /// Sends a request to its conversation.

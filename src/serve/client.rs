@@ -134,6 +134,8 @@ pub(super) struct Client {
     /// Which events it wants.
     events: EventFilter,
     is_own_only: bool,
+    /// The conversation begins with a request of it.
+    begins: bool,
     /// It is shown nothing of what was before it.
     has_no_past: bool,
     parent: Parent,
@@ -161,11 +163,12 @@ pub(super) struct Client {
 impl Client {
     /// A client that is shown hello first, and then what follows a place or a snapshot.
     pub(super) fn new(attach: Attach, hello: &Frame, place: Result<Position, RequestId>) -> Self {
-        let Attach { client, extensions, past, is_own_only, to, link, room, parent, .. } = attach;
+        let Attach { client, extensions, past, is_own_only, to, link, room, parent, mode } = attach;
         let hello = Arc::new(hello_for(hello, &extensions));
         Self {
             id: client,
             is_own_only,
+            begins: is_own_only && mode == OpenMode::New,
             has_no_past: past == Past::Nothing,
             parent,
             to,
@@ -188,6 +191,11 @@ impl Client {
 
     pub(super) fn id(&self) -> ClientId {
         self.id
+    }
+
+    /// Whether the conversation begins with a request of it, if that is not refused.
+    pub(super) fn begins(&self) -> bool {
+        self.begins
     }
 
     /// Whether it has turned on this extension.

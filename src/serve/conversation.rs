@@ -446,7 +446,8 @@ impl Conversation {
         {
             return refuse(refusal);
         }
-        self.is_created |= attach.mode == OpenMode::New;
+        // Requests over HTTP that are refused may come again, with the same opening.
+        self.is_created |= attach.mode == OpenMode::New && !attach.is_own_only;
         if !attach.extensions.is_empty() {
             let extensions = attach.extensions.clone();
             self.forget_state();
@@ -483,6 +484,7 @@ impl Conversation {
     /// Whether there is something to go on with: one that was only watched can still be created.
     fn is_there(&self) -> bool {
         self.is_created
+            || self.clients.iter().any(Client::begins)
             || self.host.is_resumed()
             || self.log.newest() > Ordinal::default()
             || !self.requests.is_empty()

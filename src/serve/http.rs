@@ -230,11 +230,12 @@ async fn requests(
     tenant.check_body(lines.len())?;
     let wanted = options.wanted(&id, (Past::Nothing, true), &headers)?;
     let form = Form::of(options.format.as_deref(), &headers)?;
-    let Attached { frames, mut asker, .. } = node.attach(&caller, wanted).await?;
-    let mut frames = frames.outlasting(node.services.times.detached);
     // From here on each line is counted by itself.
     drop((body, held));
-    let lines: Vec<Admitted> = asker.admit(lines)?;
+    // First: of a body that is beyond a limit no conversation begins.
+    let lines = Admitted::all(lines, &tenant)?;
+    let Attached { frames, mut asker, .. } = node.attach(&caller, wanted).await?;
+    let mut frames = frames.outlasting(node.services.times.detached);
     let is_one = lines.len() == 1;
     tokio::spawn(async move {
         for line in lines {

@@ -68,9 +68,9 @@ struct Known {
 }
 
 impl Requests {
-    /// Whether there was none.
+    /// Whether there was none, but for those that were refused.
     pub(super) fn is_empty(&self) -> bool {
-        self.known.is_empty()
+        self.open == 0 && self.ended.is_empty()
     }
 
     /// Notes a request of a client, whose first frame will stand at `at` if it is new.
@@ -265,6 +265,11 @@ mod tests {
     fn a_request_that_was_refused_may_come_again_and_its_frames_are_remembered() {
         let mut requests = Requests::default();
         let error = |id: &str| frame(id, Body::Error(ErrorFrame::default()));
+        requests.arrived("refused", 1, Position::default());
+        assert!(!requests.is_empty());
+        requests.frame(&error("refused"));
+        requests.frame(&done("refused"));
+        assert!(requests.is_empty(), "nothing came of it");
         requests.arrived("ran", 1, Position::default());
         requests.frame(&done("ran"));
         for number in 0..=ENDED_MAX {

@@ -124,6 +124,56 @@ fn a_body_with_requests_for_more_than_a_minute_of_a_rate_is_refused() {
     assert_eq!(call(&node, "/v1/info", "", None).0, 200, "nothing was counted");
 }
 
+/// Sends a body again as often as it is refused because of a limit.
+fn send_again(node: &Node, path: &str, body: &str) {
+    eventually("it is taken", || {
+        let (status, _, answer) = call(node, path, "", Some(body));
+        assert!(status == 200 || status == 429, "{status}: {answer}");
+        (status == 200).then_some(())
+    });
+}
+
+/// Also one that is to begin its conversation: nothing was done for it.
+#[test]
+fn a_body_beyond_a_rate_may_come_again() {
+    const CALLS: usize = 10;
+    let node = Node::start(&["--tenant-rate", "20"]);
+    // With the calls before it more than come at once.
+    let body = "{\"snapshot\":{}}\n".repeat(19);
+    let mut number = 0;
+    let refused = eventually("a body is refused", || {
+        number += 1;
+        for _ in 0..CALLS {
+            call(&node, "/v1/info", "", None);
+        }
+        let path = format!("/v1/sessions/s{number}/requests?opening=create");
+        (call(&node, &path, "", Some(&body)).0 == 429).then_some(path)
+    });
+    send_again(&node, &refused, &body);
+    let more = eventually("the rate has room", || {
+        let status = call(&node, &refused, "", Some("{\"snapshot\":{}}")).0;
+        (status != 429).then_some(status)
+    });
+    assert_eq!(more, 409, "it is there by now");
+}
+
+#[test]
+fn a_run_beyond_a_limit_may_come_again_to_begin_its_conversation() {
+    let gated =
+        vec![Step::Text("a part".to_owned()), Step::Gate, Step::Finish("stop", None), Step::Done];
+    let provider = Provider::start(vec![gated, says("hello")]);
+    let node = with_provider(&provider, &["--max-runs", "1"]);
+    let mut other = node.attach("other");
+    other.send(submit("r", "hello"));
+    other.wait_event("ChatTextPatch");
+    let (path, body) = ("/v1/sessions/s/requests?opening=create", submit("r", "hello"));
+    assert_eq!(call(&node, path, "", Some(&body)).0, 429);
+    provider.open_gate();
+    other.wait_done("r");
+    send_again(&node, path, &body);
+    assert_eq!(call(&node, path, "", Some(&submit("r2", "hello"))).0, 409, "it is there by now");
+}
+
 #[test]
 fn a_tenant_has_no_more_bytes_in_memory_than_it_may() {
     let folder = Folder::new();
