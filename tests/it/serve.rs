@@ -86,6 +86,31 @@ fn an_extension_is_seen_by_those_who_asked_for_it() {
 }
 
 #[test]
+fn an_enable_that_is_refused_changes_nothing_for_its_client() {
+    let node = Node::start(&[]);
+    let mut talk = node.attach("s");
+    talk.send(r#"{"requestId":"q","snapshot":{}}"#);
+    assert_eq!(talk.wait_done("q"), "ok");
+    let member = r#""enable":{"events":["ChatRunFailed"],"extensions":["usage"]}"#;
+    for (id, other, code) in [
+        ("e", r#""sessionId":"other","#, "session_mismatch"),
+        ("q", "", "request_id_reused"),
+    ] {
+        talk.send(format!(r#"{{"requestId":"{id}",{other}{member}}}"#));
+        assert_eq!(talk.wait_done(id), "failed");
+        assert_eq!(talk.frames().iter().rev().find_map(Frame::error), Some(code));
+    }
+    // The extension goes on for another client.
+    let extensions = vec!["usage".to_owned()];
+    let _other = node.try_attach(Attach { extensions, ..attach("s") }).expect("attached");
+    talk.send(submit("r", "hello"));
+    assert_eq!(talk.wait_done("r"), "ok");
+    let frames = talk.frames();
+    assert!(frames.iter().any(|frame| frame.is_event("ChatRunFinished")), "{frames:?}");
+    assert!(!frames.iter().any(|frame| frame.is_event("UsageTotals")), "{frames:?}");
+}
+
+#[test]
 fn a_run_outlives_its_client_and_is_shown_from_where_it_left() {
     let provider = Provider::start(vec![vec![
         Step::Text("first ".to_owned()),

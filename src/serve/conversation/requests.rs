@@ -2,6 +2,7 @@
 
 use super::{Conversation, Sent};
 use crate::protocol::command::{Command, Enable, Page};
+use crate::protocol::event_filter::EventFilter;
 use crate::protocol::id::{RequestId, SessionId};
 use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Frame, Request};
 use crate::serve::client::{Again, ClientId};
@@ -29,14 +30,12 @@ impl Conversation {
         {
             return self.refuse_to(client, &id, beyond_limit(refusal));
         }
-        if let Ok(Request { command: Command::Enable(Enable { events, .. }), .. }) = &mut request
-            && let Some(events) = events.take()
-            && let Some(client) = self.client(client)
-        {
-            // Which events are written is for this client alone.
-            client.show_events(events);
-        }
-        let is_new = self.is_new(client, (&id, content), &request);
+        // Which events are written is for this client alone.
+        let events = match &mut request {
+            Ok(Request { command: Command::Enable(Enable { events, .. }), .. }) => events.take(),
+            Ok(_) | Err(_) => None,
+        };
+        let is_new = self.is_new(client, (&id, content), (&request, events));
         // It may begin a run, or have turned an extension on.
         self.note_answerers();
         if is_new {
@@ -63,13 +62,20 @@ impl Conversation {
         &mut self,
         client: ClientId,
         (id, content): (&RequestId, u64),
-        request: &Asked,
+        (request, events): (&Asked, Option<EventFilter>),
     ) -> bool {
         let at = self.log.end();
-        let seen = self.requests.arrived(id.as_str(), content, at);
-        let used = request.as_ref().map(|it| extensions_of(&it.command)).unwrap_or_default();
         let Self { session, clients, log, requests, .. } = self;
-        let asker = clients.iter_mut().find(|it| it.id() == client);
+        let own = request.as_ref().ok().filter(|it| !is_for_another(it, session));
+        let used = own.map(|it| extensions_of(&it.command)).unwrap_or_default();
+        let seen = requests.arrived(id.as_str(), content, at);
+        let mut asker = clients.iter_mut().find(|it| it.id() == client);
+        // One that is refused changes nothing.
+        if let (Some(_), Some(events), Some(asker)) = (own, events, &mut asker)
+            && !matches!(seen, Seen::Other)
+        {
+            asker.show_events(events);
+        }
         match (seen, asker) {
             // Who has gone meanwhile may come back for it.
             (Seen::No, asker) => {
@@ -123,16 +129,12 @@ impl Conversation {
         let is_prompt = is(|it| matches!(it, Command::Submit(_)));
         let may_run =
             is(|it| matches!(it, Command::Submit(_) | Command::Edit(_) | Command::Compact(_)));
-        if let Ok(Request { command: Command::Shutdown, session: named, .. }) = &request
-            && named.as_ref().is_none_or(|it| *it == self.session)
-        {
-            return self.shut_down(client, id);
-        }
-        if let Ok(Request { session: Some(named), .. }) = &request
-            && *named != self.session
-        {
+        if request.as_ref().is_ok_and(|it| is_for_another(it, &self.session)) {
             let message = mismatch(&self.session);
             return self.refuse(&id, Code::SessionMismatch, &message);
+        }
+        if is(|it| matches!(it, Command::Shutdown)) {
+            return self.shut_down(client, id);
         }
         let is_leaving = self.client(client).is_some_and(|it| it.is_shutting_down());
         if is_prompt && is_leaving {
@@ -218,6 +220,11 @@ impl Conversation {
         let effects = self.host.decoded(Ok(Request { session: None, id, command }));
         self.perform(effects);
     }
+}
+
+/// Whether a request names another conversation than this one.
+fn is_for_another(request: &Request, own: &SessionId) -> bool {
+    request.session.as_ref().is_some_and(|named| named != own)
 }
 
 /// Why a request for another conversation is not handled.
