@@ -18,6 +18,7 @@ use futures_util::{Stream, StreamExt};
 use prost::Message;
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::mem::take;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -209,9 +210,7 @@ impl Asker {
         let Self { to, ids, .. } = self;
         match to {
             To::Here { client, mail, room } => {
-                let named = std::mem::take(&mut line.request_id);
-                let content = hash(&line.encode_to_vec());
-                line.request_id = named;
+                let content = content(&mut line);
                 let request = wire::request(line, || ids.request()).and_then(checked);
                 let request = request.map_err(|bad| {
                     let id = bad.id.unwrap_or_else(|| ids.request());
@@ -267,9 +266,14 @@ impl Asker {
     }
 }
 
-fn hash(bytes: &[u8]) -> u64 {
+/// Hash of what a request asks for. It asks for the same whether or not it names its conversation and its version: one
+/// that names others is refused for that.
+fn content(line: &mut RpcRequestLine) -> u64 {
+    let (id, session) = (take(&mut line.request_id), take(&mut line.session_id));
+    let version = take(&mut line.version);
     let mut hasher = DefaultHasher::new();
-    bytes.hash(&mut hasher);
+    line.encode_to_vec().hash(&mut hasher);
+    (line.request_id, line.session_id, line.version) = (id, session, version);
     hasher.finish()
 }
 

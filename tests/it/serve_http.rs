@@ -331,6 +331,22 @@ fn a_request_with_the_id_of_another_is_refused() {
     assert_eq!(answer[1].done(), Some("failed"), "{body}");
 }
 
+#[test]
+fn a_request_that_is_sent_again_may_name_its_conversation_and_its_version() {
+    let node = Node::start(&[]);
+    let path = "/v1/sessions/s/requests";
+    let first = call(&node, Method::POST, path, &submit("r", "hello"));
+    let again = |names: &str| {
+        let line = format!(r#"{{"requestId":"r",{names}"submit":{{"prompt":"hello"}}}}"#);
+        call(&node, Method::POST, path, &line)
+    };
+    assert_eq!(again(r#""sessionId":"s","version":1,"#), first);
+    for other in [r#""sessionId":"t","#, r#""version":2,"#] {
+        let (_, body) = again(other);
+        assert_eq!(frames(&body)[0].error(), Some("request_id_reused"), "{other}: {body}");
+    }
+}
+
 /// Requests that wait for the ones before them are handled, whether or not their client is still there.
 #[test]
 fn what_a_client_has_sent_before_it_left_is_done() {

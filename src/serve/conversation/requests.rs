@@ -68,7 +68,11 @@ impl Conversation {
         let Self { session, clients, log, requests, .. } = self;
         let own = request.as_ref().ok().filter(|it| !is_for_another(it, session));
         let used = own.map(|it| extensions_of(&it.command)).unwrap_or_default();
-        let seen = requests.arrived(id.as_str(), content, at);
+        let mut seen = requests.arrived(id.as_str(), content, at);
+        if own.is_none() && !matches!(seen, Seen::No) {
+            // It names another conversation or version, and its content does not say so.
+            seen = Seen::Other;
+        }
         let mut asker = clients.iter_mut().find(|it| it.id() == client);
         // One that is refused changes nothing.
         if let (Some(_), Some(events), Some(asker)) = (own, events, &mut asker)
