@@ -9,13 +9,14 @@ use super::tenants::{Held, Tenant};
 use crate::protocol::command::CommandFault;
 use crate::protocol::id::{Ids, RequestId};
 use crate::protocol::proto::fleet::ConverseRequest;
-use crate::protocol::proto::fleet::converse_request::Message as Member;
+use crate::protocol::proto::fleet::converse_request::Message;
 use crate::protocol::proto::rpc::RpcRequestLine;
+use crate::protocol::proto::rpc::rpc_request_line::Request as Member;
 use crate::protocol::wire::{self, BadLine, Frame, Request, RequestFault};
 use crate::task::settings::CallSettings;
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt};
-use prost::Message;
+use prost::Message as _;
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::take;
@@ -231,17 +232,18 @@ impl Asker {
                 }
             }
             To::There { requests, open } => {
+                let comes_again = comes_again(&line);
                 match RequestId::parse(&line.request_id) {
-                    Ok(Some(id)) => open.asked(id.as_str()),
+                    Ok(Some(id)) => open.asked(id.as_str(), comes_again),
                     Ok(None) => {
                         let id = ids.request();
-                        open.asked(id.as_str());
+                        open.asked(id.as_str(), comes_again);
                         line.request_id = id.as_str().to_owned();
                     }
                     // It is refused there, by an id that is not known here.
                     Err(_) => {}
                 }
-                requests.send(ConverseRequest { message: Some(Member::Request(line)) }).await.ok();
+                requests.send(ConverseRequest { message: Some(Message::Request(line)) }).await.ok();
             }
         }
     }
@@ -275,6 +277,11 @@ fn content(line: &mut RpcRequestLine) -> u64 {
     line.encode_to_vec().hash(&mut hasher);
     (line.request_id, line.session_id, line.version) = (id, session, version);
     hasher.finish()
+}
+
+/// Whether a request is handled each time that it is sent.
+fn comes_again(line: &RpcRequestLine) -> bool {
+    matches!(&line.request, Some(Member::Snapshot(_) | Member::Shutdown(_)))
 }
 
 /// A request without what a client elsewhere may not choose: headers and members of the body of provider calls

@@ -1,10 +1,11 @@
 //! Clients that this node passes on to another one: which of their requests are open, so that a node that ends does not
 //! cut them.
 
+use super::client::OPEN_MAX;
 use super::peers::refusal;
 use super::refusal::Refusal;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
-use crate::protocol::wire::Frame;
+use crate::protocol::wire::{Done, Frame};
 use crate::support::lock;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
@@ -15,6 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tonic::Streaming;
+
+/// Requests of a client that are remembered when they have ended: as many as the node that answers them remembers.
+const ENDED_MAX: usize = OPEN_MAX * 4;
 
 /// What the clients that are passed on have in common.
 #[derive(Debug)]
@@ -76,26 +80,39 @@ impl Forwarding {
             let at = *ends.borrow_and_update();
             Some((at, ends))
         });
-        Forwarded { frames, open, at, changes: changes.boxed(), _place: place }
+        let run = String::new();
+        Forwarded { frames, open, run, at, changes: changes.boxed(), _place: place }
     }
 }
 
 /// The requests of a client that it was shown no done of.
 #[derive(Debug)]
 pub(super) struct Open {
-    ids: Mutex<HashSet<String>>,
+    ids: Mutex<Ids>,
     /// The client sends no more of them.
     is_closed: AtomicBool,
     busy: watch::Sender<usize>,
 }
 
+/// Ids of requests.
+#[derive(Debug, Default)]
+struct Ids {
+    open: HashSet<String>,
+    /// Those that the client was shown the done of. The other node shows it no second one, unless nothing came of them.
+    ended: HashSet<String>,
+}
+
 impl Open {
-    pub(super) fn asked(&self, id: &str) {
+    /// The client has sent a request; `comes_again`: one that is handled each time that it is sent.
+    pub(super) fn asked(&self, id: &str, comes_again: bool) {
         let mut ids = self.lock();
-        if ids.is_empty() {
+        if ids.ended.contains(id) && !comes_again {
+            return;
+        }
+        if ids.open.is_empty() {
             self.busy.send_modify(|busy| *busy += 1);
         }
-        ids.insert(id.to_owned());
+        ids.open.insert(id.to_owned());
     }
 
     /// The client has closed its side.
@@ -103,18 +120,27 @@ impl Open {
         self.is_closed.store(true, Ordering::Release);
     }
 
-    fn answered(&self, id: &str) {
+    /// The client was shown a done; `is_refused`: nothing has come of its request.
+    fn answered(&self, id: &str, is_refused: bool) {
         let mut ids = self.lock();
-        if ids.remove(id) && ids.is_empty() {
+        if ids.open.remove(id) && ids.open.is_empty() {
             self.busy.send_modify(|busy| *busy -= 1);
         }
+        if is_refused {
+            ids.ended.remove(id);
+            return;
+        }
+        if ids.ended.len() >= ENDED_MAX {
+            ids.ended.clear();
+        }
+        ids.ended.insert(id.to_owned());
     }
 
     fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.lock().open.is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
+    fn lock(&self) -> MutexGuard<'_, Ids> {
         lock(&self.ids)
     }
 }
@@ -131,6 +157,8 @@ impl Drop for Open {
 pub(super) struct Forwarded {
     frames: Streaming<Frame>,
     open: Arc<Open>,
+    /// The request of the newest event: it has started a run.
+    run: String,
     at: Ends,
     changes: BoxStream<'static, Ends>,
     _place: OwnedSemaphorePermit,
@@ -142,13 +170,36 @@ impl std::fmt::Debug for Forwarded {
     }
 }
 
+impl Forwarded {
+    /// Notes a frame that the client is shown.
+    fn note(&mut self, Frame { request_id, frame, .. }: &Frame) {
+        match frame {
+            Some(Body::UiEvent(_) | Body::BackendEvent(_)) if self.run != *request_id => {
+                self.run.clone_from(request_id);
+            }
+            Some(Body::Done(done)) => {
+                let is_refused = done.status == Done::Failed.as_str() && self.run != *request_id;
+                self.open.answered(request_id, is_refused);
+            }
+            Some(
+                Body::Hello(_)
+                | Body::Snapshot(_)
+                | Body::Error(_)
+                | Body::UiEvent(_)
+                | Body::BackendEvent(_),
+            )
+            | None => {}
+        }
+    }
+}
+
 impl Stream for Forwarded {
     type Item = Result<Arc<Frame>, Refusal>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if let Poll::Ready(given) = Pin::new(&mut self.frames).poll_next(context) {
-            if let Some(Ok(Frame { frame: Some(Body::Done(_)), request_id, .. })) = &given {
-                self.open.answered(request_id);
+            if let Some(Ok(frame)) = &given {
+                self.note(frame);
             }
             let given = given.map(|it| it.map(Arc::new).map_err(|status| refusal(&status)));
             return Poll::Ready(given);
@@ -177,7 +228,7 @@ impl Stream for Forwarded {
 mod tests {
     use super::*;
     use crate::protocol::id::{RequestId, SessionId};
-    use crate::protocol::wire::{self, Done};
+    use crate::protocol::wire;
     use axum::body::Body as HttpBody;
     use bytes::Bytes;
     use futures_util::poll;
@@ -206,6 +257,28 @@ mod tests {
         (to, Arc::clone(&open), forwarding.frames(frames, open, place))
     }
 
+    /// Its end would be waited for in vain.
+    #[tokio::test]
+    async fn a_request_that_was_answered_is_not_open_when_it_is_sent_again() {
+        let forwarding = Forwarding::default();
+        let (to, open, mut frames) = client(&forwarding);
+        let session = SessionId::new("s").expect("an id");
+        for (status, comes_again, is_open) in [
+            (Done::Ok, false, false),
+            (Done::Ok, true, true),
+            // Nothing came of it, so that it is handled.
+            (Done::Failed, false, true),
+        ] {
+            open.asked("r", true);
+            assert!(!open.is_empty());
+            let done = wire::frame(&session, RequestId::new("r").as_ref(), wire::done(status));
+            to.send(done).await.expect("room");
+            assert!(frames.next().await.expect("a done").is_ok() && open.is_empty());
+            open.asked("r", comes_again);
+            assert_eq!(!open.is_empty(), is_open, "{status:?}");
+        }
+    }
+
     #[tokio::test]
     async fn clients_end_once_they_have_no_open_request() {
         let forwarding = Forwarding::default();
@@ -213,10 +286,10 @@ mod tests {
         let (to, open, mut busy) = client(&forwarding);
         let (_stuck, stuck_open, mut stuck) = client(&forwarding);
         let (to_closed, closed_open, mut closed) = client(&forwarding);
-        closed_open.asked("r");
+        closed_open.asked("r", false);
         closed_open.close();
-        open.asked("r");
-        stuck_open.asked("r");
+        open.asked("r", false);
+        stuck_open.asked("r", false);
         for frames in [&mut idle, &mut busy, &mut stuck, &mut closed] {
             assert!(poll!(frames.next()).is_pending());
         }
