@@ -6,10 +6,11 @@ use super::peers::refusal;
 use super::refusal::Refusal;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{Done, Frame};
+use crate::store::Namespace;
 use crate::support::lock;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -21,37 +22,51 @@ use tonic::Streaming;
 const ENDED_MAX: usize = OPEN_MAX * 4;
 
 /// What the clients that are passed on have in common.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Forwarding {
     ends: watch::Sender<Ends>,
     /// How many of them have an open request.
     busy: watch::Sender<usize>,
+    tenants: Arc<Mutex<Tenants>>,
 }
 
+/// How many clients are passed on for each tenant that has some.
+type Tenants = HashMap<Namespace, usize>;
+
 /// Whose frames end here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ends {
+#[derive(Clone, Debug, Default)]
+struct Ends {
+    drained: Drained,
+    /// Tenants that are not served any more.
+    unserved: Arc<HashSet<Namespace>>,
+}
+
+/// Whose frames end here as the node ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Drained {
+    #[default]
     None,
     /// Frames of clients without an open request.
     Idle,
     All,
 }
 
-impl Default for Forwarding {
-    fn default() -> Self {
-        Self { ends: watch::Sender::new(Ends::None), busy: watch::Sender::new(0) }
-    }
-}
-
 impl Forwarding {
     /// Has each client end as soon as it has no open request.
     pub(super) fn end_idle(&self) {
-        self.ends.send_replace(Ends::Idle);
+        self.ends.send_modify(|ends| ends.drained = Drained::Idle);
     }
 
     /// Has all clients end.
     pub(super) fn end_all(&self) {
-        self.ends.send_replace(Ends::All);
+        self.ends.send_modify(|ends| ends.drained = Drained::All);
+    }
+
+    /// Has the clients of the tenants end that are not served any more.
+    pub(super) fn end_unserved(&self, is_served: impl Fn(&Namespace) -> bool) {
+        let unserved: HashSet<_> =
+            lock(&self.tenants).keys().filter(|tenant| !is_served(tenant)).cloned().collect();
+        self.ends.send_modify(|ends| ends.unserved = Arc::new(unserved));
     }
 
     /// Waits until no client has an open request.
@@ -60,10 +75,12 @@ impl Forwarding {
         self.busy.subscribe().wait_for(|busy| *busy == 0).await.map(drop).ok();
     }
 
-    /// The requests of a new client.
-    pub(super) fn open(&self) -> Arc<Open> {
+    /// The requests of a new client of this tenant.
+    pub(super) fn open(&self, tenant: &Namespace) -> Arc<Open> {
+        *lock(&self.tenants).entry(tenant.clone()).or_default() += 1;
         let (ids, is_closed) = Default::default();
-        Arc::new(Open { ids, is_closed, busy: self.busy.clone() })
+        let (tenant, tenants) = (tenant.clone(), Arc::clone(&self.tenants));
+        Arc::new(Open { ids, is_closed, busy: self.busy.clone(), tenant, tenants })
     }
 
     /// The frames of a client, which another node sends over a connection where they have this place.
@@ -74,10 +91,10 @@ impl Forwarding {
         place: OwnedSemaphorePermit,
     ) -> Forwarded {
         let ends = self.ends.subscribe();
-        let at = *ends.borrow();
+        let at = ends.borrow().clone();
         let changes = stream::unfold(ends, |mut ends| async move {
             ends.changed().await.ok()?;
-            let at = *ends.borrow_and_update();
+            let at = ends.borrow_and_update().clone();
             Some((at, ends))
         });
         let run = String::new();
@@ -92,6 +109,9 @@ pub(super) struct Open {
     /// The client sends no more of them.
     is_closed: AtomicBool,
     busy: watch::Sender<usize>,
+    tenant: Namespace,
+    /// It counts there.
+    tenants: Arc<Mutex<Tenants>>,
 }
 
 /// Ids of requests.
@@ -150,6 +170,13 @@ impl Drop for Open {
         if !self.is_empty() {
             self.busy.send_modify(|busy| *busy -= 1);
         }
+        let mut tenants = lock(&self.tenants);
+        if let Some(clients) = tenants.get_mut(&self.tenant) {
+            *clients -= 1;
+            if *clients == 0 {
+                tenants.remove(&self.tenant);
+            }
+        }
     }
 }
 
@@ -207,10 +234,13 @@ impl Stream for Forwarded {
         while let Poll::Ready(Some(at)) = self.changes.poll_next_unpin(context) {
             self.at = at;
         }
-        let is_over = match self.at {
-            Ends::None => false,
-            Ends::Idle => self.open.is_empty(),
-            Ends::All => true,
+        if self.at.unserved.contains(&self.open.tenant) {
+            return Poll::Ready(Some(Err(Refusal::unserved())));
+        }
+        let is_over = match self.at.drained {
+            Drained::None => false,
+            Drained::Idle => self.open.is_empty(),
+            Drained::All => true,
         };
         if !is_over {
             return Poll::Pending;
@@ -242,6 +272,13 @@ mod tests {
 
     /// A client that is passed on, and the way of its frames.
     fn client(forwarding: &Forwarding) -> (mpsc::Sender<Frame>, Arc<Open>, Forwarded) {
+        client_of(&Namespace::default(), forwarding)
+    }
+
+    fn client_of(
+        tenant: &Namespace,
+        forwarding: &Forwarding,
+    ) -> (mpsc::Sender<Frame>, Arc<Open>, Forwarded) {
         let (to, sent) = mpsc::channel::<Frame>(1);
         let sent = ReceiverStream::new(sent).map(|frame| {
             let bytes = frame.encode_to_vec();
@@ -253,7 +290,7 @@ mod tests {
         let body = HttpBody::from_stream(sent);
         let frames = Streaming::new_request(decoder, body, None, None);
         let place = Arc::new(Semaphore::new(1)).try_acquire_owned().expect("a place");
-        let open = forwarding.open();
+        let open = forwarding.open(tenant);
         (to, Arc::clone(&open), forwarding.frames(frames, open, place))
     }
 
@@ -277,6 +314,26 @@ mod tests {
             open.asked("r", comes_again);
             assert_eq!(!open.is_empty(), is_open, "{status:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn clients_of_a_tenant_that_is_not_served_any_more_end() {
+        let forwarding = Forwarding::default();
+        let [ann, bob] = ["ann", "bob"].map(Namespace::of_tenant);
+        let (_ann, ann_open, mut of_ann) = client_of(&ann, &forwarding);
+        let (_bob, _, mut of_bob) = client_of(&bob, &forwarding);
+        ann_open.asked("r", false);
+        forwarding.end_unserved(|tenant| *tenant != ann);
+        let refusal = of_ann.next().await.expect("an end").expect_err("a refusal");
+        assert_eq!(refusal, Refusal::unserved());
+        assert!(poll!(of_bob.next()).is_pending());
+        drop((ann_open, of_ann));
+        // It is served again.
+        forwarding.end_unserved(|_| true);
+        let (_ann, _, mut of_ann) = client_of(&ann, &forwarding);
+        assert!(poll!(of_ann.next()).is_pending() && poll!(of_bob.next()).is_pending());
+        drop((of_ann, of_bob));
+        assert!(lock(&forwarding.tenants).is_empty());
     }
 
     #[tokio::test]

@@ -231,7 +231,7 @@ impl Node {
         let remote = self.peers.attach(holder, &key.namespace, (&key.session, wanted)).await?;
         self.counts.forwarded_total.fetch_add(1, Ordering::Relaxed);
         let Remote { hello, frames, requests, place } = remote;
-        let open = self.forwarding.open();
+        let open = self.forwarding.open(&key.namespace);
         let frames = self.forwarding.frames(frames, Arc::clone(&open), place);
         let ends = (Source::There(Box::new(frames)), To::There { requests, open });
         let tenant = self.tenants.of(&key.namespace);
@@ -494,11 +494,11 @@ impl Node {
         self.lock().contains_key(key)
     }
 
-    /// Ends the conversations of the tenants that are not served any more.
+    /// Ends the conversations of the tenants that are not served any more, and their clients that are passed on.
     pub(super) fn end_unserved(&self, is_served: impl Fn(&Namespace) -> bool) {
-        let why = "the tenant of the conversation is not served here any more";
+        self.forwarding.end_unserved(&is_served);
         let is_meant = |key: &Key| !is_served(&key.namespace);
-        self.tell(is_meant, || Mail::Fail(Box::new(Refusal::unavailable(why))));
+        self.tell(is_meant, || Mail::Fail(Box::new(Refusal::unserved())));
     }
 
     /// Ends a conversation, if it is open, and waits until it has released its session. Says whether it was.

@@ -61,6 +61,10 @@ impl Refusal {
         Self::new(RefusalKind::Unavailable, message)
     }
 
+    pub(super) fn unserved() -> Self {
+        Self::unavailable("the tenant of the conversation is not served here any more")
+    }
+
     pub(super) fn not_found() -> Self {
         // Words of both protocols: OPENING_CREATE of gRPC is opening=create over HTTP.
         let why =
