@@ -127,7 +127,9 @@ impl Checker {
     /// Checks the next line, without its line feed.
     pub fn line(&mut self, line: &[u8]) -> Vec<Violation> {
         let mut report = self.next_line();
-        if let Some(mut read) = line::read(line, &mut report) {
+        if !self.has_ended(line, &mut report)
+            && let Some(mut read) = line::read(line, &mut report)
+        {
             self.lean.complete(&mut read.frame);
             self.check_frame(&read, &mut report);
         }
@@ -215,7 +217,7 @@ impl Checker {
     fn last_words(&mut self, is_cut: bool) -> Vec<Violation> {
         let mut report = Report::new(self.summary.lines);
         // A server that is killed while it writes its first frame has written none.
-        if self.summary.frames == 0 {
+        if self.summary.frames == 0 && !self.is_refused() {
             report.add(Rule::HelloFirst, "the stream has no frame; it must begin with hello");
         }
         if !is_cut {

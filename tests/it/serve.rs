@@ -92,10 +92,9 @@ fn an_enable_that_is_refused_changes_nothing_for_its_client() {
     talk.send(r#"{"requestId":"q","snapshot":{}}"#);
     assert_eq!(talk.wait_done("q"), "ok");
     let member = r#""enable":{"events":["ChatRunFailed"],"extensions":["usage"]}"#;
-    for (id, other, code) in [
-        ("e", r#""sessionId":"other","#, "session_mismatch"),
-        ("q", "", "request_id_reused"),
-    ] {
+    for (id, other, code) in
+        [("e", r#""sessionId":"other","#, "session_mismatch"), ("q", "", "request_id_reused")]
+    {
         talk.send(format!(r#"{{"requestId":"{id}",{other}{member}}}"#));
         assert_eq!(talk.wait_done(id), "failed");
         assert_eq!(talk.frames().iter().rev().find_map(Frame::error), Some(code));

@@ -387,8 +387,7 @@ fn a_body_that_has_arrived_is_handled_though_its_client_is_gone() {
     }
     for number in 0..CLIENTS {
         eventually("its run is stored", || {
-            let (status, body) =
-                call(&node, Method::GET, &format!("/v1/sessions/s{number}"), "");
+            let (status, body) = call(&node, Method::GET, &format!("/v1/sessions/s{number}"), "");
             (status == 200 && document(&body)["turns"] == 1).then_some(())
         });
     }

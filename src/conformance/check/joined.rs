@@ -4,13 +4,14 @@
 use super::fields::PROMPT_SUFFIX;
 use super::line::Read;
 use super::names::Name;
-use super::rule::Report;
+use super::rule::{Report, Rule};
 use super::run_event::RunEvent;
 use super::runs::Activity;
 use super::{Checker, Conversation};
 use crate::protocol::any::Any;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{SnapshotFrame, UiEventFrame};
+use serde_json::{Map, Value};
 
 /// Whether the frame reports that its prompt has joined the run of another request.
 fn joins_run(body: &Body) -> bool {
@@ -24,6 +25,16 @@ pub(super) struct Joined {
     run: Option<Name>,
     /// How many such runs there were.
     runs: u64,
+    /// The node has said why it ends the stream.
+    is_over: bool,
+}
+
+/// Whether a line is the last one of a stream that a node ends early, which is no frame.
+fn is_refusal(line: &[u8]) -> bool {
+    let member = line.trim_ascii_start().strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
+    member.is_some_and(|it| it.starts_with(br#""refused""#))
+        && serde_json::from_slice::<Map<String, Value>>(line)
+            .is_ok_and(|members| members.len() == 1)
 }
 
 impl Joined {
@@ -50,6 +61,21 @@ impl Checker {
         checker
     }
 
+    /// Whether the node has ended the stream, by this line or by one before it.
+    pub(super) fn has_ended(&mut self, line: &[u8], report: &mut Report) -> bool {
+        let Some(joined) = &mut self.joined else { return false };
+        if joined.is_over {
+            report.add(Rule::AfterEnd, "a line after the one that says why the stream ends");
+        }
+        joined.is_over |= is_refusal(line);
+        joined.is_over
+    }
+
+    /// Whether the node has said why it ends the stream.
+    pub(super) fn is_refused(&self) -> bool {
+        self.joined.as_ref().is_some_and(|joined| joined.is_over)
+    }
+
     /// Checks the frame for itself alone, if it is of what began before the stream; else false.
     pub(super) fn check_joined(
         &mut self,
@@ -64,7 +90,8 @@ impl Checker {
         }
         let begun_before = self.begun_before(name, body);
         if let Some(run) = &begun_before {
-            self.joined = Some(Joined { run: Some(run.clone()), runs: joined.runs + 1 });
+            let (run, runs) = (Some(run.clone()), joined.runs + 1);
+            self.joined = Some(Joined { run, runs, ..*joined });
         }
         let run = begun_before.or_else(|| self.joined.as_ref()?.run.clone());
         let is_of_run = run.as_ref() == Some(name);

@@ -2,6 +2,7 @@
 
 use super::*;
 use sample::{ended, event, started};
+use serde_json::json;
 
 /// Checks the frames as a stream that may begin anywhere.
 fn check(frames: impl IntoIterator<Item = Value>) -> Vec<(u64, Rule)> {
@@ -114,4 +115,20 @@ fn a_run_goes_on_after_the_snapshot_in_its_middle() {
     let head = [hello(&STDIN), state("", at, entities)];
     let frames = head.iter().chain(&run.0[patch + 1..=ends]).cloned();
     assert_eq!(check(frames.chain([again, done("again", "ok")])), []);
+}
+
+/// A node says so in the last line of the stream.
+#[test]
+fn a_stream_may_be_ended_by_its_node() {
+    let refusal = json!({ "refused": { "code": "unavailable", "message": "attach again" } });
+    let begun = part(&run(), 8, 10);
+    let ended = |more: &[Value]| check(begun.iter().chain([&refusal]).chain(more).cloned());
+    assert_eq!(ended(&[]), []);
+    assert_eq!(check([refusal.clone()]), [], "a call that was refused");
+    let after = begun.len() as u64 + 2;
+    assert_eq!(ended(&[done("r", "ok")]), [(after, Rule::AfterEnd)]);
+    let mixed = json!({ "refused": {}, "done": { "status": "ok" } });
+    assert!(!check([hello(&STDIN), mixed]).is_empty());
+    let stream = Stream(begun.iter().chain([&refusal]).cloned().collect());
+    assert!(!stream.check().is_empty(), "a process has no such line");
 }
