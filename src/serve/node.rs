@@ -169,13 +169,16 @@ impl Node {
         attached
     }
 
-    /// Checks that an id is none that only the store has.
+    /// Checks that an id is none that only the store has, and that every store takes it.
     pub(super) fn check(&self, key: &Key) -> Result<(), Refusal> {
+        let invalid = |why: &str| Err(Refusal::new(RefusalKind::Invalid, why));
+        if key.session.as_str().contains('\0') {
+            return invalid("the id of a conversation has no zero character; choose another one");
+        }
         if key.namespace.shown(key.namespace.stored(&key.session).as_str()).is_some() {
             return Ok(());
         }
-        let why = "the id of a conversation does not begin with \"tenant:\"; choose another one";
-        Err(Refusal::new(RefusalKind::Invalid, why))
+        invalid("the id of a conversation does not begin with \"tenant:\"; choose another one")
     }
 
     async fn attach_to(

@@ -219,6 +219,8 @@ fn each_refusal_is_a_document() {
         (Method::DELETE, "/v1/sessions/s?foo=1"),
         (Method::GET, "/v1/sessions/s/export?format=markdown"),
         (Method::POST, "/v1/sessions/s/requests?foo=1"),
+        (Method::POST, "/v1/sessions/%00/requests"),
+        (Method::GET, "/v1/sessions/a%00b/events"),
         (Method::POST, "/v1/sessions/%ff/requests"),
         (Method::GET, "/v1/sessions/%ff"),
         (Method::DELETE, "/v1/sessions/%ff"),
@@ -562,6 +564,36 @@ fn stored_conversations_are_listed_exported_copied_and_deleted() {
     assert_eq!(frames(&export)[1].messages()[0], ("user", "hello from two"));
     assert_eq!(call(&node, Method::DELETE, "/v1/sessions/two", "").0, 200);
     assert_eq!(call(&node, Method::GET, "/v1/sessions/two", "").0, 404);
+}
+
+/// A process of one conversation may have stored it.
+#[test]
+fn an_id_with_a_zero_character_is_a_place_in_the_list() {
+    let folder = Folder::new();
+    let store = folder.name("store.db");
+    let node = Node::start(&["--store", &store]);
+    for session in ["one", "two", "three"] {
+        let mut talk = node.attach(session);
+        talk.send(submit("r", "hello"));
+        assert_eq!(talk.wait_done("r"), "ok");
+        talk.finish();
+    }
+    let sql = "UPDATE sessions SET id = 'a' || char(0) || 'b' WHERE id = 'two'";
+    let changed = Connection::open(&store).expect("a store").execute(sql, []);
+    assert_eq!(changed, Ok(1));
+    let mut client = node.client();
+    let (mut ids, mut page_token) = (Vec::new(), String::new());
+    loop {
+        let page = client.list(ListRequest { page_size: 1, page_token });
+        let page = wait(page).expect("a page").into_inner();
+        ids.extend(page.sessions.into_iter().map(|it| it.session_id));
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            break;
+        }
+    }
+    ids.sort();
+    assert_eq!(ids, ["a\0b", "one", "three"]);
 }
 
 #[test]
