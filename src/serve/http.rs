@@ -209,6 +209,11 @@ async fn requests(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refusal> {
+    if options.since.is_some() {
+        let why =
+            "since is for …/events; leave it out: the answer has the frames of these requests";
+        return Err(Refusal::new(RefusalKind::Invalid, why));
+    }
     let (tenant, bytes_max) = (node.tenants.of(&caller.tenant), node.services.request_bytes_max);
     let (key, length) = (key(&caller, &id)?, body.size_hint().lower());
     if length > bytes_max as u64 {

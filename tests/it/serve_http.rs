@@ -219,6 +219,7 @@ fn each_refusal_is_a_document() {
         (Method::DELETE, "/v1/sessions/s?foo=1"),
         (Method::GET, "/v1/sessions/s/export?format=markdown"),
         (Method::POST, "/v1/sessions/s/requests?foo=1"),
+        (Method::POST, "/v1/sessions/s/requests?since=1"),
         (Method::POST, "/v1/sessions/%00/requests"),
         (Method::GET, "/v1/sessions/a%00b/events"),
         (Method::POST, "/v1/sessions/%ff/requests"),
