@@ -8,7 +8,7 @@ use crate::profiles::{KEY, Scene};
 use crate::provider::{Provider, Step, says};
 use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
 const DEMO: &str =
@@ -213,6 +213,35 @@ fn a_person_is_asked_and_a_typed_key_is_not_shown() {
     for number in [1, 2] {
         let sent = provider.wait_request(number);
         assert_eq!(sent.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+    }
+}
+
+/// The file is read by the name of the link, whose folder has the keys; that of its target is often published.
+#[test]
+fn a_typed_key_is_beside_the_link_to_the_file_of_profiles() {
+    for text in [None, Some("profiles:\n  other: {engine: echo}\n")] {
+        let scene = Scene::new("", "");
+        let dotfiles = scene.folder.path("dotfiles");
+        fs::create_dir(&dotfiles).expect("a folder");
+        let target = dotfiles.join("profiles.yaml");
+        text.into_iter().for_each(|text| fs::write(&target, text).expect("a file"));
+        let link = scene.folder.path("config/duologue/profiles.yaml");
+        symlink("../../dotfiles/profiles.yaml", &link).expect("a link");
+        let words = ["own", "--base-url", "http://127.0.0.1:1/v1", "-m", "small"];
+        let mut person = at_terminal(&scene, &words);
+        person.sees_words("or none [none]:");
+        person.types("type\n");
+        person.sees("(it is not shown):");
+        person.types(&format!("{KEY}\r"));
+        let (status, screen) = person.ends();
+        assert_eq!(status, 0, "{}", screen.text());
+        assert!(link.is_symlink());
+        let written = fs::read_to_string(&target).expect("the target");
+        assert!(written.contains("key-file: keys/own\n"), "{written}");
+        let shown = scene.run(&["profiles", "show", "own"]);
+        assert!(shown.stdout.contains("\ncomplete: "), "{shown:?}");
+        assert_eq!(mode(&scene, "config/duologue/keys/own"), 0o600);
+        assert!(fs::metadata(dotfiles.join("keys")).is_err(), "{text:?}");
     }
 }
 

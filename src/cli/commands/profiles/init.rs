@@ -47,10 +47,11 @@ struct TypedKey {
 pub(super) fn init(args: &InitProfileArgs) -> Result<Document> {
     let places = Places::find(&[], &WorkFolder::default());
     let path = places.user().context("there is no place for your file of profiles; set HOME")?;
-    // A link stays a link.
-    let path = target_of(path).with_context(|| format!("{} can't be written", path.display()))?;
+    // The file is read by its own name: what it says of files is relative to the folder of that.
     let folder = path.parent().unwrap_or(Path::new(""));
-    let text = text_of(&path)?;
+    // A link stays a link.
+    let target = target_of(path).with_context(|| format!("{} can't be written", path.display()))?;
+    let text = text_of(&target)?;
     let is_new = |name: &str| ensure_new(name, &text, folder);
     // Before anything is asked.
     if let Some(name) = &args.name {
@@ -60,22 +61,22 @@ pub(super) fn init(args: &InitProfileArgs) -> Result<Document> {
     let doubt = answers.doubt.clone();
     let (profile, typed) = profile_of(answers, folder);
     // Answers take long, and another process may have added a profile meanwhile.
-    let locked = lock_folder_of(&path);
+    let locked = lock_folder_of(&target);
     let _lock = locked.with_context(|| format!("nothing was written to {}", path.display()))?;
-    let added = profile.added_to(&text_of(&path)?, folder);
+    let added = profile.added_to(&text_of(&target)?, folder);
     let added = added.with_context(|| path.display().to_string())?;
     if let Some(typed) = &typed {
         let written = write_key(typed);
         written.with_context(|| format!("nothing was written; {}", typed.path.display()))?;
     }
-    let written = checked(&added, &profile, &path, places.home.as_deref())
-        .and_then(|()| Ok(replace(&path, added.text.as_bytes())?));
+    let written = checked(&added, &profile, path, places.home.as_deref())
+        .and_then(|()| Ok(replace(&target, added.text.as_bytes())?));
     if let (Err(_), Some(typed)) = (&written, &typed) {
         // The error is the one of the profile.
         std::fs::remove_file(&typed.path).ok();
     }
     written.with_context(|| format!("nothing was written to {}", path.display()))?;
-    Ok(report(&profile, &added, &path, doubt))
+    Ok(report(&profile, &added, path, doubt))
 }
 
 fn profile_of(answers: Answers, folder: &Path) -> (NewProfile, Option<TypedKey>) {
