@@ -78,10 +78,11 @@ fn is_error_object(value: &Value) -> bool {
         return false;
     }
     let has_one_field = value.as_object().is_some_and(|fields| fields.len() == 1);
-    let is_said = |name: &&str| value[*name].as_str().is_some_and(|words| !words.is_empty());
+    let is_said = |name: &&str| {
+        value[*name].as_str().is_some_and(|words| !words.is_empty() && !is_success_word(words))
+    };
     let is_status = |name: &&str| value[*name].as_u64().is_some_and(|status| status >= 400);
-    let is_zero = |name: &&str| value[*name] == 0 || value[*name] == "0";
-    let is_said_to_be_good = CODE_FIELDS.iter().any(is_zero);
+    let is_said_to_be_good = CODE_FIELDS.iter().any(|name| is_success(&value[*name]));
     value["object"] == "error"
         || has("message")
             && (has("code") && !is_said_to_be_good || STATUS_FIELDS.iter().any(is_status))
@@ -89,10 +90,23 @@ fn is_error_object(value: &Value) -> bool {
         || ERROR_FIELDS.iter().any(is_said) && !is_said_to_be_good
 }
 
-/// Fields with the code of an error report, which is 0 where there is no error.
+/// Whether `code`, of one of [`CODE_FIELDS`], says that there is no error.
+fn is_success(code: &Value) -> bool {
+    match code {
+        Value::Number(number) => matches!(number.as_u64(), Some(0 | 200)),
+        Value::String(text) => matches!(text.as_str(), "0" | "200") || is_success_word(text),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
+fn is_success_word(text: &str) -> bool {
+    ["success", "ok"].iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+/// Fields with the code of an error report, which is one of success where there is no error.
 const CODE_FIELDS: [&str; 2] = ["error_code", "code"];
 
-/// Fields that only an error report has.
+/// Fields that hold words where there is an error; some servers put a word of success there.
 const ERROR_FIELDS: [&str; 3] = ["error_message", "error_msg", "error_type"];
 
 /// Fields with the HTTP status of an error report.
@@ -123,6 +137,16 @@ mod tests {
         assert!(!is_error(json!({ "code": 0, "message": "success" })));
         assert!(!is_error(json!({ "code": "0", "message": "success" })));
         assert!(is_error(json!({ "code": 0, "message": "x", "status": 503 })));
+        for code in [json!(200), json!("200"), json!("success"), json!("OK")] {
+            assert!(!is_error(json!({ "code": code, "message": "OK", "choices": [] })), "{code}");
+            assert!(!is_error(json!({ "error_code": code, "error_msg": "done" })), "{code}");
+        }
+        for code in [json!(500), json!("2000"), json!("no success"), json!(true)] {
+            assert!(is_error(json!({ "code": code, "message": "OK", "choices": [] })), "{code}");
+        }
+        assert!(!is_error(json!({ "error_msg": "Success", "choices": [] })));
+        assert!(!is_error(json!({ "error_code": null, "error_msg": "ok" })));
+        assert!(is_error(json!({ "error_msg": "success", "error_type": "engine" })));
         assert!(!is_error(json!({ "detail": "x", "id": 1 })));
         assert!(!is_error(json!({ "detail": null })));
         assert!(!is_error(json!({ "message": "x" })));
