@@ -10,9 +10,11 @@ use crate::engine::provider::json;
 use crate::engine::provider::tool::{
     ID_BYTES_MAX, NAME_BYTES_MAX, OWN_ID_BYTES_MAX, WIRE_ID_BYTES_MAX,
 };
-use serde::Deserialize;
-use serde::de::{Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
-use serde_json::{Map, Value};
+use serde::de::{DeserializeOwned, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::BTreeMap;
 use std::fmt;
 
 #[cfg(test)]
@@ -118,32 +120,57 @@ pub(super) fn decode(json: &[u8]) -> Result<Chunk, serde_json::Error> {
     }
 }
 
+/// The members of an object as they are written: a number that is read may lose digits.
+type Members = BTreeMap<String, Box<RawValue>>;
+
 /// Reads an object that has other values where a text is expected: arguments of calls as objects, pieces of a text
 /// as numbers, and calls that are none, as some servers have them.
 fn with_values_as_text(json: &[u8]) -> Option<Chunk> {
-    let mut chunk = json::read::<Value>(json).ok()?;
-    for choice in chunk.get_mut("choices")?.as_array_mut()? {
-        let Some(choice) = choice.as_object_mut() else { continue };
-        choice.get_mut("text").into_iter().for_each(write_scalar);
-        for name in ["delta", "message"] {
-            choice.get_mut(name).and_then(Value::as_object_mut).into_iter().for_each(write_piece);
-        }
-    }
+    let mut chunk = json::read::<Members>(json).ok()?;
+    rewrite(chunk.get_mut("choices")?, |choices: &mut Vec<Box<RawValue>>| {
+        choices.iter_mut().for_each(|choice| rewrite(choice, write_choice));
+    });
     json::read(&serde_json::to_vec(&chunk).ok()?).ok()
 }
 
+/// Replaces `value` by what `change` makes of it, if it is a `T`.
+fn rewrite<T: DeserializeOwned + Serialize>(
+    value: &mut Box<RawValue>,
+    change: impl FnOnce(&mut T),
+) {
+    let Ok(mut read) = json::read(value.get().as_bytes()) else { return };
+    change(&mut read);
+    replace(value, &read);
+}
+
+fn replace(value: &mut Box<RawValue>, new: &(impl Serialize + ?Sized)) {
+    // One that can't be written stays as it is, and fails the answer.
+    if let Ok(written) = to_raw_value(new) {
+        *value = written;
+    }
+}
+
+fn write_choice(choice: &mut Members) {
+    choice.get_mut("text").into_iter().for_each(write_scalar);
+    for name in ["delta", "message"] {
+        choice.get_mut(name).into_iter().for_each(|piece| rewrite(piece, write_piece));
+    }
+}
+
 /// Replaces by their texts what `piece` has in place of texts, and leaves out calls that are no objects.
-fn write_piece(piece: &mut Map<String, Value>) {
+fn write_piece(piece: &mut Members) {
     for name in TEXT_FIELDS {
         piece.get_mut(name).into_iter().for_each(write_scalar);
     }
-    if let Some(calls) = piece.get_mut("tool_calls").and_then(Value::as_array_mut) {
-        calls.retain(Value::is_object);
-        calls.iter_mut().filter_map(|call| call.get_mut("function")).for_each(write_arguments);
+    if let Some(calls) = piece.get_mut("tool_calls") {
+        rewrite(calls, |calls: &mut Vec<Box<RawValue>>| {
+            calls.retain(|call| is_object(call));
+            calls.iter_mut().for_each(|call| rewrite(call, write_call));
+        });
     }
     match piece.get_mut("function_call") {
-        Some(function @ Value::Object(_)) => write_arguments(function),
-        Some(nothing) => *nothing = Value::Null,
+        Some(function) if is_object(function) => rewrite(function, write_arguments),
+        Some(nothing) => replace(nothing, &Value::Null),
         None => {}
     }
 }
@@ -152,17 +179,29 @@ fn write_piece(piece: &mut Map<String, Value>) {
 const TEXT_FIELDS: [&str; 4] = ["content", "reasoning_content", "reasoning", "reasoning_text"];
 
 /// Replaces a number or a truth value by its text: Cloudflare, for one, sends a token that reads as one so.
-fn write_scalar(value: &mut Value) {
-    if value.is_number() || value.is_boolean() {
-        *value = value.to_string().into();
+fn write_scalar(value: &mut Box<RawValue>) {
+    if value.get().starts_with(|c: char| matches!(c, '0'..='9' | '-' | 't' | 'f')) {
+        write_text(value);
     }
 }
 
-/// Replaces the arguments in `function` by their text, if they are an object.
-fn write_arguments(function: &mut Value) {
-    if let Some(arguments) = function.get_mut("arguments").filter(|value| value.is_object()) {
-        *arguments = arguments.to_string().into();
-    }
+fn write_call(call: &mut Members) {
+    call.get_mut("function").into_iter().for_each(|function| rewrite(function, write_arguments));
+}
+
+/// Replaces the arguments of a call by their text, if they are an object.
+fn write_arguments(function: &mut Members) {
+    function.get_mut("arguments").filter(|it| is_object(it)).into_iter().for_each(write_text);
+}
+
+/// Replaces `value` by its text as it is written.
+fn write_text(value: &mut Box<RawValue>) {
+    let text = value.get().to_owned();
+    replace(value, &text);
+}
+
+fn is_object(value: &RawValue) -> bool {
+    value.get().starts_with('{')
 }
 
 impl Chunk {

@@ -54,6 +54,9 @@ fn arguments_may_be_an_object() {
     check(&format!(r#"{{"choices":[{{"message":{calls}}}]}}"#), expected);
     let old = r#"{"function_call":{"name":"f","arguments":{"a":1}}}"#;
     check_delta(old, r#"Some(0) None Some("f") {"a":1}"#);
+    let long = r#"{"a":12345678901234567890123,"b":1.10}"#;
+    let old = format!(r#"{{"function_call":{{"name":"f","arguments":{long}}}}}"#);
+    check_delta(&old, &format!(r#"Some(0) None Some("f") {long}"#));
 }
 
 /// As Cloudflare sends a token that reads as a number or a truth value.
@@ -64,6 +67,10 @@ fn a_piece_of_a_text_may_be_a_number_or_a_truth_value() {
     check_delta(r#"{"content":true}"#, "true");
     check_delta(r#"{"reasoning_content":7,"content":"a"}"#, "reasoning_content=7, a");
     check_delta(r#"{"reasoning":8}"#, "reasoning=8");
+    for written in ["1.10", "12345678901234567890123", "1e999", "-0", "false"] {
+        check_delta(&format!(r#"{{"content":{written}}}"#), written);
+        check(&format!(r#"{{"choices":[{{"text": {written} }}]}}"#), written);
+    }
     check(r#"{"choices":[{"text":9}]}"#, "9");
     check(r#"{"choices":[{"message":{"content":10}}]}"#, "10");
 }
