@@ -7,6 +7,7 @@ use super::jwt::{JwtRules, Tokens, is_jwt};
 use super::peers::PeerRules;
 use crate::store::Namespace;
 use crate::support::lock;
+use crate::yaml;
 use anyhow::{Context, Result, bail, ensure};
 use data_encoding::HEXLOWER_PERMISSIVE;
 use http::{HeaderMap, Uri, header};
@@ -187,7 +188,7 @@ impl Accounts {
     /// A line for each token or certificate: the name of its tenant, and its hash.
     fn parse(text: &str) -> Result<Self> {
         let mut accounts = Self::default();
-        for (number, line) in text.lines().enumerate() {
+        for (number, line) in yaml::without_mark(text).lines().enumerate() {
             let line = line.split('#').next().unwrap_or_default();
             let words: Vec<_> = line.split_whitespace().collect();
             let at = number + 1;

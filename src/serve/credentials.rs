@@ -2,6 +2,7 @@
 
 use super::tls::chain;
 use crate::support::lock;
+use crate::yaml;
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::PathBuf;
@@ -67,10 +68,11 @@ impl Files {
             let token = fs::read_to_string(file);
             let token =
                 token.with_context(|| format!("--node-token-file: {shown} can't be read"))?;
+            let token = yaml::without_mark(&token).trim();
             // Whoever shows none would be taken for a node.
-            ensure!(!token.trim().is_empty(), "--node-token-file: {shown} has no token");
+            ensure!(!token.is_empty(), "--node-token-file: {shown} has no token");
             // Its content is not repeated.
-            let value = format!("Bearer {}", token.trim()).parse().ok();
+            let value = format!("Bearer {token}").parse().ok();
             value.with_context(|| {
                 format!("--node-token-file: {shown} has no token that can be sent")
             })
@@ -96,7 +98,7 @@ mod tests {
         let folder = TestFolder::new();
         let file = folder.file("token", "token-of-nodes\n");
         let credentials = Credentials::new(Some(file.clone()), None).expect("a token");
-        for empty in ["", " \n"] {
+        for empty in ["", " \n", "\u{feff}\n"] {
             folder.file("token", empty);
             let why = credentials.reload().expect_err("no token").to_string();
             assert!(why.contains("--node-token-file") && why.contains("has no token"), "{why}");
@@ -104,7 +106,7 @@ mod tests {
             assert_eq!(shown, "Bearer token-of-nodes");
             assert!(Credentials::new(Some(file.clone()), None).is_err(), "at start as well");
         }
-        folder.file("token", "renewed\n");
+        folder.file("token", "\u{feff}renewed\n");
         credentials.reload().expect("a token");
         assert_eq!(credentials.newest().token.clone().expect("a token"), "Bearer renewed");
     }

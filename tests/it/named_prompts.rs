@@ -207,7 +207,8 @@ fn a_system_prompt_has_its_parts_from_files_options_and_the_profile() {
     let scene = scene(user, "");
     fs::write(scene.folder.path("project/deep/system.md"), "Of the file.\n").expect("a file");
     let agents = scene.folder.name("project/AGENTS.md");
-    fs::write(&agents, "Run the tests.\n").expect("a file");
+    // With the byte order mark that some editors write.
+    fs::write(&agents, "\u{feff}Run the tests.\n").expect("a file");
     let provider = Provider::start((0..6).map(|_| says("ok")).collect());
     let url = provider.base_url();
     let sent = |number: usize, words: &[&str]| {

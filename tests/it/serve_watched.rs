@@ -166,8 +166,9 @@ fn doctor_checks_a_node() {
     let folder = Folder::new();
     let name = |name: &str| folder.name(name);
     let [tenants, token, wrong] = ["tenants", "token", "wrong"].map(name);
-    fs::write(&tenants, line("ann", "token-of-ann")).expect("a file");
-    fs::write(&token, "token-of-ann\n").expect("a file");
+    // With the byte order mark that some editors write.
+    fs::write(&tenants, format!("\u{feff}{}", line("ann", "token-of-ann"))).expect("a file");
+    fs::write(&token, "\u{feff}token-of-ann\n").expect("a file");
     fs::write(&wrong, "another\n").expect("a file");
     let store = folder.name("store.db");
     let mut node = Node::start(&["--tenants", &tenants, "--store", &store]);

@@ -6,6 +6,7 @@ use crate::cli::SessionArgs;
 use crate::profile::FILE_BYTES_MAX;
 use crate::profile::trust::Trusted;
 use crate::support::files::{WorkFolder, read_limited};
+use crate::yaml;
 use std::path::{Path, PathBuf};
 
 /// The file with a project's instructions for programs that work on it: <https://agents.md>.
@@ -81,7 +82,7 @@ fn agents_file(working: &WorkFolder) -> Option<String> {
         );
         return None;
     }
-    Some(text)
+    Some(yaml::without_mark(&text).to_owned())
 }
 
 /// The file of the project that the working folder is part of: that of the nearest folder that has one.

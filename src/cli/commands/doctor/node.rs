@@ -6,6 +6,7 @@ use crate::cli::shell;
 use crate::engine::TlsRoots;
 use crate::engine::provider::http;
 use crate::engine::provider::roots::RootsReader;
+use crate::yaml;
 use anyhow::{Context, Result, anyhow, ensure};
 use reqwest::{Client, StatusCode, Url};
 use serde_json::Value;
@@ -62,7 +63,7 @@ impl Asker {
             let read = fs::read_to_string(file);
             let token =
                 read.with_context(|| format!("--token-file: {} can't be read", file.display()))?;
-            Ok::<_, anyhow::Error>(token.trim().to_owned())
+            Ok::<_, anyhow::Error>(yaml::without_mark(&token).trim().to_owned())
         });
         let roots = RootsReader::new(TlsRoots::Builtin, args.node_ca.clone());
         let roots = roots.roots(CONNECT_MAX).await.map_err(|why| anyhow!("--node-ca: {why}"))?;
