@@ -225,13 +225,17 @@ fn after_scheme(text: &str) -> Option<&str> {
 /// The options in a URL, without its scheme.
 fn of_url(rest: &str) -> Result<Options, String> {
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    // Where the end of the user is behind one of these, it is in a password, of which nothing may be taken for a name
-    // that is shown.
-    let is_cut = rest.split_once('/').map_or(query, |(_, database)| database).contains('@');
-    if is_cut {
+    let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+    let behind = if rest.contains('/') { database } else { query };
+    // Nothing of a password may be taken for a name that is shown.
+    if behind.contains('@') && may_end_in_password(authority, behind) {
         return Err(malformed());
     }
-    let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+    // libpq looks for the end of the user also behind a question mark, and up to a slash.
+    let before_slash = query.split('/').next().unwrap_or_default();
+    if !rest.contains(['/', '@']) && before_slash.contains('@') {
+        return Err(malformed());
+    }
     let (user, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (user, password) = user.split_once(':').unwrap_or((user, ""));
     let mut options = Options::new();
@@ -267,6 +271,17 @@ fn of_url(rest: &str) -> Result<Options, String> {
         options.push((key, decoded(value)?));
     }
     Ok(options)
+}
+
+/// Whether `authority` may end in the beginning of a password with a `/` or a `?`, whose end is then before an `@` of
+/// `behind`.
+fn may_end_in_password(authority: &str, behind: &str) -> bool {
+    let Some((user, hosts)) = authority.rsplit_once('@') else { return authority.contains(':') };
+    // Or the name of the user has an `@`, and its password begins where a port would be.
+    let port = hosts.rsplit_once(':').map_or("", |(_, port)| port);
+    let is_port = port.chars().all(|c| c.is_ascii_digit());
+    let has_database = behind.rsplit_once('@').is_some_and(|(_, host)| host.contains('/'));
+    user.contains(':') || !is_port || !port.is_empty() && has_database
 }
 
 fn decoded(text: &str) -> Result<String, String> {
@@ -338,6 +353,10 @@ mod tests {
             "postgres://ada:12/x?S3cret=rd@h/chat",
             "postgres://ada:12?S3cret=1",
             "postgres://ada:pa@s/s?S3cret=1@h/chat",
+            "postgres://ada:12?a/S3cret=rd@h/chat",
+            "postgres://ada@site:7/kTzS3cret@h/chat",
+            "postgres://ada@site:S3cret/x@h",
+            "postgres://ada@site:12?user=S3cret@h/chat",
             "postgres://ada@h/chat?password=two&s3cret=1",
             "postgers://ada:s3cret@h/chat?sslmode=require",
             "host=h password=two S3cret dbname=x",
@@ -363,8 +382,19 @@ mod tests {
             assert!(why.contains(key), "{why}");
         }
         // As in libpq, what follows the name of the database has no user.
-        let dsn = Dsn::new("postgres://h/chat?user=ada@site").expect("a text");
-        let address = dsn.address(&|_| None).expect("an address");
-        assert_eq!(address.config.get_user(), Some("ada@site"));
+        for (text, user, database) in [
+            ("postgres://h/chat?user=ada@site", "ada@site", "chat"),
+            ("postgresql://?host=/tmp/nope&user=ada@site&dbname=x", "ada@site", "x"),
+            ("postgres://ada@127.0.0.1:1/my@db", "ada", "my@db"),
+            ("postgres://ada@h/my@db", "ada", "my@db"),
+            ("postgres://ada@h?dbname=my@db", "ada", "my@db"),
+        ] {
+            let address = Dsn::new(text).expect("a text").address(&|_| None).expect(text);
+            let config = &address.config;
+            assert_eq!((config.get_user(), config.get_dbname()), (Some(user), Some(database)));
+        }
+        // The user `h?user=ada` for libpq.
+        let why = Dsn::new("postgresql://h?user=ada@site").expect("a text").address(&|_| None);
+        assert_eq!(why.map(|_| ()), Err(malformed()));
     }
 }
