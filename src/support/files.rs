@@ -8,12 +8,13 @@ use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{SendFlags, send};
 use rustix::pipe::PIPE_BUF;
 use std::ffi::{OsStr, OsString};
-use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Mode of a created file: prompts and answers are private to the user.
@@ -36,6 +37,12 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// Longest time in which nothing is written to a pipe that is read in place of a file.
 const PIPE_IDLE_MAX: Duration = Duration::from_secs(30);
+
+/// How long the lock on a folder is waited for: who changes a file in it has the lock for a moment.
+const FOLDER_LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Time between two attempts to get a lock.
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Longest name of a file, in bytes: `NAME_MAX` of Linux and macOS.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
@@ -328,18 +335,47 @@ pub(crate) fn make_folders_of(path: &Path) -> io::Result<()> {
 }
 
 /// Locks the folder that `path` is in, for the time from reading that file to replacing it: another process that does
-/// so waits until the lock is dropped. Makes the folder.
+/// so waits until the lock is dropped. Makes the folder. `None`: the folder can't be locked, and the file is as good
+/// without.
 ///
 /// # Errors
-/// If the folder can't be made or opened.
-pub(crate) fn lock_folder_of(path: &Path) -> io::Result<File> {
+/// If the folder can't be made or opened, or another process keeps it locked.
+pub(crate) fn lock_folder_of(path: &Path) -> io::Result<Option<File>> {
     make_folders_of(path)?;
+    lock_folder(folder_of(path), FOLDER_LOCK_WAIT_MAX)
+}
+
+fn lock_folder(folder: &Path, wait_max: Duration) -> io::Result<Option<File>> {
     // A lock on the file itself would be one on a file that is replaced.
-    let folder = File::open(folder_of(path))?;
-    match folder.lock() {
-        // Some file systems have no locks, and the file is as good without.
-        Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(error),
-        Ok(()) | Err(_) => Ok(folder),
+    let file = match File::open(folder) {
+        // Files in a folder that can't be listed can be replaced.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
+        opened => opened?,
+    };
+    match lock_within(&file, wait_max) {
+        Ok(()) => Ok(Some(file)),
+        // Some file systems have no locks.
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+        Err(TryLockError::WouldBlock) => {
+            let (folder, seconds) = (folder.display(), wait_max.as_secs());
+            let why = format!(
+                "another process keeps the folder {folder} locked, for more than {seconds} s; end it, or \
+                 have it go on if it is stopped"
+            );
+            Err(io::Error::new(io::ErrorKind::TimedOut, why))
+        }
+    }
+}
+
+/// Locks `file`, which another process may have locked for up to `wait_max`.
+pub(crate) fn lock_within(file: &File, wait_max: Duration) -> Result<(), TryLockError> {
+    let until = Instant::now() + wait_max;
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if Instant::now() < until => sleep(LOCK_POLL_INTERVAL),
+            locked => return locked,
+        }
     }
 }
 
@@ -620,6 +656,35 @@ mod tests {
         let missing = folder.path("missing");
         let error = overwrite(&missing, b"new").expect_err("nothing is mounted there");
         assert_eq!((error.kind(), missing.exists()), (io::ErrorKind::NotFound, false));
+    }
+
+    #[test]
+    fn a_folder_that_stays_locked_is_named() {
+        let folder = TestFolder::new();
+        let path = folder.path("");
+        let lock = || lock_folder(&path, Duration::from_millis(20));
+        let held = lock().expect("a lock");
+        assert!(held.is_some());
+        let why = lock().expect_err("it is locked");
+        assert_eq!(why.kind(), io::ErrorKind::TimedOut);
+        assert!(why.to_string().contains(&path.display().to_string()), "{why}");
+        drop(held);
+        assert!(lock().expect("a lock").is_some());
+    }
+
+    /// Root may read every folder.
+    #[test]
+    fn a_file_in_a_folder_that_can_not_be_listed_is_replaced() {
+        let folder = TestFolder::new();
+        let inner = folder.path("inner");
+        std::fs::create_dir(&inner).expect("a folder");
+        let file = folder.file("inner/list", "old");
+        let mode = |mode| PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(&inner, mode(0o300)).expect("our own folder");
+        let replaced = lock_folder_of(&file).and_then(|_lock| replace(&file, b"new"));
+        std::fs::set_permissions(&inner, mode(0o700)).expect("our own folder");
+        replaced.expect("it is replaced");
+        assert_eq!(std::fs::read(&file).expect("a file"), b"new");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use crate::protocol::id::SessionId;
 use crate::store::error::StoreError;
+use crate::support::files::lock_within;
 use crate::support::terminal::escape_control;
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
@@ -15,15 +16,11 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a lock is waited for: a child that another thread of the holder is just starting may have
 /// it a moment longer.
 const LOCK_WAIT_MAX: Duration = Duration::from_millis(100);
-
-/// Time between two attempts.
-const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Bytes of the text in a lock file that are read.
 const HOLDER_BYTES_MAX: u64 = 512;
@@ -35,18 +32,12 @@ pub(super) fn lock(path: &Path, session: &SessionId) -> Result<File, StoreError>
         StoreError::Io { path, action, source }
     };
     let (mut file, is_new) = open(path, session).map_err(failed)?;
-    let until = Instant::now() + LOCK_WAIT_MAX;
-    loop {
-        match file.try_lock() {
-            Ok(()) => break,
-            Err(TryLockError::WouldBlock) if Instant::now() < until => sleep(LOCK_POLL_INTERVAL),
-            Err(TryLockError::WouldBlock) => {
-                let (holder, address) = (holder(&file), String::new());
-                return Err(StoreError::Locked { holder, address });
-            }
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
+    lock_within(&file, LOCK_WAIT_MAX).map_err(|error| match error {
+        TryLockError::WouldBlock => {
+            StoreError::Locked { holder: holder(&file), address: String::new() }
         }
-    }
+        TryLockError::Error(source) => failed(source),
+    })?;
     // What it says is for people; a lock without it is as good.
     if file.metadata().is_ok_and(|about| is_own(&about, path)) {
         file.set_len(0).and_then(|()| writeln!(file, "{}", own_name())).ok();

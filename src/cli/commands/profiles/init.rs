@@ -60,22 +60,16 @@ pub(super) fn init(args: &InitProfileArgs) -> Result<Document> {
     let answers = Answers::of(args, Person::at_terminal(), is_new)?;
     let doubt = answers.doubt.clone();
     let (profile, typed) = profile_of(answers, folder);
-    // Answers take long, and another process may have added a profile meanwhile.
-    let locked = lock_folder_of(&target);
-    let _lock = locked.with_context(|| format!("nothing was written to {}", path.display()))?;
-    let added = profile.added_to(&text_of(&target)?, folder);
-    let added = added.with_context(|| path.display().to_string())?;
     if let Some(typed) = &typed {
         let written = write_key(typed);
         written.with_context(|| format!("nothing was written; {}", typed.path.display()))?;
     }
-    let written = checked(&added, &profile, path, places.home.as_deref())
-        .and_then(|()| Ok(replace(&target, added.text.as_bytes())?));
-    if let (Err(_), Some(typed)) = (&written, &typed) {
+    let added = add(&profile, path, &target, places.home.as_deref());
+    if let (Err(_), Some(typed)) = (&added, &typed) {
         // The error is the one of the profile.
         std::fs::remove_file(&typed.path).ok();
     }
-    written.with_context(|| format!("nothing was written to {}", path.display()))?;
+    let added = added.with_context(|| format!("nothing was written to {}", path.display()))?;
     Ok(report(&profile, &added, path, doubt))
 }
 
@@ -99,6 +93,19 @@ fn text_of(path: &Path) -> Result<String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         Err(error) => bail!("{} can't be read: {error}", path.display()),
     }
+}
+
+/// Adds the profile to the file at `path`, which may be a link to `target`.
+fn add(profile: &NewProfile, path: &Path, target: &Path, home: Option<&Path>) -> Result<Added> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let added = || anyhow::Ok(profile.added_to(&text_of(target)?, folder)?);
+    // A lock is not held while a key is looked for, which may take long.
+    checked(&added()?, profile, path, home)?;
+    // Another process may have added a profile meanwhile.
+    let _lock = lock_folder_of(target)?;
+    let added = added()?;
+    replace(target, added.text.as_bytes())?;
+    Ok(added)
 }
 
 /// Checks that the profile can be used as it will be read. A variable may be set later.
