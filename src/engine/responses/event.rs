@@ -35,6 +35,9 @@ pub(super) enum Event {
     TextDelta {
         #[serde(default, deserialize_with = "or_default")]
         output_index: u64,
+        /// The number of the part in the message; missing at some servers.
+        #[serde(default)]
+        content_index: Value,
         delta: String,
     },
     /// The next piece of a summary of the reasoning, which has several parts.
@@ -67,6 +70,9 @@ pub(super) enum Event {
     TextDone {
         #[serde(default, deserialize_with = "or_default")]
         output_index: u64,
+        /// The number of the part in the message; missing at some servers.
+        #[serde(default)]
+        content_index: Value,
         #[serde(default)]
         text: Value,
         #[serde(default)]

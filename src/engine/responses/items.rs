@@ -33,6 +33,7 @@ enum OpenItem {
     Message {
         bytes: usize,
         has_pieces: bool,
+        parts: KnownParts,
         /// An event of its own began the message.
         is_announced: bool,
         phase: Option<String>,
@@ -51,7 +52,32 @@ enum OpenItem {
 impl OpenItem {
     /// A message without an event that begins it.
     fn unannounced_message() -> Self {
-        Self::Message { bytes: 0, has_pieces: false, is_announced: false, phase: None }
+        Self::message(false, None)
+    }
+
+    fn message(is_announced: bool, phase: Option<String>) -> Self {
+        let parts = KnownParts::default();
+        Self::Message { bytes: 0, has_pieces: false, parts, is_announced, phase }
+    }
+}
+
+/// The parts of a message of which something has come.
+#[derive(Debug, Default)]
+struct KnownParts {
+    numbers: BTreeSet<u64>,
+    /// Pieces have come that name no part.
+    has_others: bool,
+}
+
+impl KnownParts {
+    fn has_piece(&mut self, part: Option<u64>) {
+        self.numbers.extend(part);
+        self.has_others |= part.is_none();
+    }
+
+    /// A part is whole; returns whether it is known that nothing of it has come before.
+    fn is_new(&mut self, part: Option<u64>) -> bool {
+        part.is_some_and(|part| self.numbers.insert(part)) && !self.has_others
     }
 }
 
@@ -66,9 +92,7 @@ impl Items {
         // A server that numbers no items has ended the one before.
         self.close(index, None, events)?;
         let open = match item {
-            Item::Message { phase, .. } => {
-                OpenItem::Message { bytes: 0, has_pieces: false, is_announced: true, phase }
-            }
+            Item::Message { phase, .. } => OpenItem::message(true, phase),
             Item::Reasoning { .. } => OpenItem::Reasoning(ShownReasoning::default()),
             Item::FunctionCall { call_id, name, arguments } => {
                 let id = self.begin_call(call_id, name, events)?;
@@ -79,10 +103,11 @@ impl Items {
         self.insert(index, open)
     }
 
-    /// The next piece of a text. Some servers don't announce the message that it belongs to.
+    /// The next piece of a text, in its part of that number. Some servers don't announce the message.
     pub(super) fn push_text(
         &mut self,
         index: u64,
+        part: Option<u64>,
         text: String,
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), AnswerError> {
@@ -92,10 +117,11 @@ impl Items {
             self.close(index, None, events)?;
             self.insert(index, OpenItem::unannounced_message())?;
         }
-        if let Some(OpenItem::Message { bytes, has_pieces, .. }) = self.open.get_mut(&index)
+        if let Some(OpenItem::Message { bytes, has_pieces, parts, .. }) = self.open.get_mut(&index)
             && !text.is_empty()
         {
             *has_pieces = true;
+            parts.has_piece(part);
             *bytes += text.len();
             self.has_text = true;
             self.has_open_pieces = true;
@@ -104,24 +130,25 @@ impl Items {
         Ok(())
     }
 
-    /// A part of a text is whole. It is the text of a message without pieces, as some servers send it.
+    /// The part of that number of a text is whole. It is new where there were no pieces of it, as some servers send it.
     pub(super) fn finish_text(
         &mut self,
         index: u64,
+        part: Option<u64>,
         text: &str,
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), AnswerError> {
         if text.is_empty() {
             return Ok(());
         }
-        // Before the index is looked at: some servers number the pieces and the whole in two ways.
-        if take(&mut self.has_open_pieces) {
-            return Ok(());
-        }
-        if !self.begun.contains(&index) {
+        // Whatever its index is: some servers number the pieces and the whole in two ways.
+        let has_pieces_of_it = take(&mut self.has_open_pieces);
+        if !has_pieces_of_it && !self.begun.contains(&index) {
             self.insert(index, OpenItem::unannounced_message())?;
         }
-        if let Some(OpenItem::Message { bytes, has_pieces: false, .. }) = self.open.get_mut(&index)
+        if let Some(OpenItem::Message { bytes, has_pieces, parts, .. }) = self.open.get_mut(&index)
+            && (parts.is_new(part) || !*has_pieces)
+            && !has_pieces_of_it
         {
             *bytes += text.len();
             self.has_text = true;

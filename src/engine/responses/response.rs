@@ -121,8 +121,8 @@ impl<'a> ResponsesReader<'a> {
                 let item = self.shown(item);
                 self.items.finish(output_index, item, events)
             }
-            Event::TextDelta { output_index, delta } => {
-                self.items.push_text(output_index, delta, events)
+            Event::TextDelta { output_index, content_index, delta } => {
+                self.items.push_text(output_index, content_index.as_u64(), delta, events)
             }
             Event::SummaryDelta { output_index, summary_index, delta } => {
                 let field = ReasoningField::Summary;
@@ -135,9 +135,9 @@ impl<'a> ResponsesReader<'a> {
             Event::ArgumentsDelta { output_index, delta } => {
                 self.items.push_arguments(output_index, delta, events)
             }
-            Event::TextDone { output_index, text, refusal } => {
+            Event::TextDone { output_index, content_index, text, refusal } => {
                 let text = text.as_str().or(refusal.as_str()).unwrap_or_default();
-                self.items.finish_text(output_index, text, events)
+                self.items.finish_text(output_index, content_index.as_u64(), text, events)
             }
             Event::ArgumentsDone { output_index, arguments } => {
                 self.items.finish_arguments(output_index, arguments);

@@ -310,6 +310,33 @@ fn what_comes_only_as_a_whole_part_is_read() {
 }
 
 #[test]
+fn a_part_without_pieces_may_stand_beside_one_that_has_some() {
+    let text_event = |kind: &str, number: Value, field: &str, text: &str| {
+        event(json!({ "type": format!("response.output_text.{kind}"), "output_index": 0,
+            "content_index": number, field: text }))
+    };
+    let piece = |number: Value, text: &str| text_event("delta", number, "delta", text);
+    let whole = |number: u64, text: &str| text_event("done", number.into(), "text", text);
+    let pieces = [piece(json!(0), "a"), piece(json!(1), "b")].concat();
+    let wholes = [whole(0, "a"), whole(1, "b")].concat();
+    let unnumbered = [piece(Value::Null, "a"), piece(json!("x"), "b")].concat();
+    let begun = added(0, json!({ "type": "message", "content": [] }));
+    let rest = done(0, json!({ "type": "message", "content": [part("a"), part("b")] }));
+    for parts in [
+        piece(json!(0), "a") + &wholes,
+        piece(json!(0), "a") + &wholes + &whole(1, "b"),
+        whole(0, "a") + &piece(json!(1), "b") + &whole(1, "b"),
+        pieces + &wholes,
+        // It is not known which parts these pieces are of.
+        unnumbered + &wholes,
+    ] {
+        let said = r#"<text>ab 113/9 END "completed" completed"#;
+        check(&(start() + &begun + &parts + &rest + &ending(&[])), said);
+        check(&(start() + &parts + &ending(&[])), said);
+    }
+}
+
+#[test]
 fn only_the_last_event_ends_an_answer() {
     let body = start() + &text(0, &["a"]);
     check(&body, "<text>a FAILED malformed_stream");
