@@ -93,7 +93,7 @@ impl Options {
 
     /// The id of the mode.
     pub(super) fn mode(&self) -> &'static str {
-        mode_id(self.approval)
+        self.approval.name()
     }
 
     /// Notes what answers from now on.
@@ -195,7 +195,7 @@ impl Options {
     /// # Errors
     /// If there is none: for people.
     pub(super) fn set_mode(&mut self, id: &str) -> Result<Change, String> {
-        let mode = MODES.into_iter().find(|mode| mode_id(*mode) == id);
+        let mode = MODES.into_iter().find(|mode| mode.name() == id);
         self.approval = mode.ok_or_else(|| format!("there is no mode {id:?}"))?;
         Ok(Change::Approval)
     }
@@ -211,7 +211,7 @@ impl Options {
             "currentValue": self.mode(),
             "options": MODES.map(|mode| {
                 let (name, description) = about(mode);
-                json!({ "value": mode_id(mode), "name": name, "description": description })
+                json!({ "value": mode.name(), "name": name, "description": description })
             }),
         })];
         if !self.models.is_empty() {
@@ -253,7 +253,7 @@ impl Options {
     pub(super) fn modes(&self) -> Value {
         let modes = MODES.map(|mode| {
             let (name, description) = about(mode);
-            json!({ "id": mode_id(mode), "name": name, "description": description })
+            json!({ "id": mode.name(), "name": name, "description": description })
         });
         json!({ "currentModeId": self.mode(), "availableModes": modes })
     }
@@ -265,14 +265,6 @@ pub(crate) fn model_name(engine: &str, model: &str) -> String {
 }
 
 const MODES: [ApprovalMode; 3] = [ApprovalMode::Ask, ApprovalMode::Auto, ApprovalMode::Deny];
-
-fn mode_id(mode: ApprovalMode) -> &'static str {
-    match mode {
-        ApprovalMode::Ask => "ask",
-        ApprovalMode::Auto => "auto",
-        ApprovalMode::Deny => "deny",
-    }
-}
 
 fn about(mode: ApprovalMode) -> (&'static str, &'static str) {
     match mode {

@@ -145,7 +145,7 @@ impl Item {
             Self::Setting { value, .. } => value.clone(),
             Self::Header { .. } => json!("[not shown]"),
             Self::Server { members, .. } => json!(server(members)),
-            Self::Approval(mode) => json!(approval(*mode)),
+            Self::Approval(mode) => json!(mode.name()),
             Self::Allow(globs) | Self::Deny(globs) => json!(globs),
         }
     }
@@ -162,14 +162,6 @@ fn server(members: &Map<String, Value>) -> String {
             format!("url of {}", host.unwrap_or("no host"))
         }
         (None, None) => "nothing to start".to_owned(),
-    }
-}
-
-pub(super) fn approval(mode: ApprovalMode) -> &'static str {
-    match mode {
-        ApprovalMode::Auto => "auto",
-        ApprovalMode::Ask => "ask",
-        ApprovalMode::Deny => "deny",
     }
 }
 

@@ -53,7 +53,8 @@ pub enum Command {
     /// Give the conversation this title. Only front ends within the program have it: no request line does.
     Rename(String),
     /// Store with the conversation what happens to tool calls for which no rule decides, by its name on the
-    /// command line. Only front ends within the program have it, which do it themselves.
+    /// command line. Only front ends within the program have it, which do it themselves: while no tool is to be
+    /// called, they are asked also about those that were allowed for the session.
     NoteApproval(&'static str),
 }
 

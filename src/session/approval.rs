@@ -22,6 +22,17 @@ pub enum ApprovalMode {
     Deny,
 }
 
+impl ApprovalMode {
+    /// The name of the mode on the command line, in profiles and in stored sessions.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
 /// The rules for all tools, by the names of servers and tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalRules {

@@ -1,5 +1,6 @@
 //! Handles each request of the client, and answers those that need no run.
 
+use super::approval::ApprovalMode;
 use super::client_error::{
     busy, invalid_settings, mismatch, no_active_request, no_such_request, unknown_tool_call,
 };
@@ -65,6 +66,8 @@ impl Session {
                 if let Some(origin) = &mut self.rules.origin {
                     mode.clone_into(&mut origin.tools.approval);
                 }
+                // The front end denies these calls too; what the person has allowed holds again in another mode.
+                self.toolbox.suspend_allowed(mode == ApprovalMode::Deny.name());
                 // No model was switched: the event is the one that stores the choices of a session, the mode among
                 // them, and what is stored must stay readable for other versions.
                 let (model, choices) = (self.models.switched(), Some(self.choices().into()));

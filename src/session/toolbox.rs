@@ -41,6 +41,8 @@ pub(super) struct Toolbox {
     offered: Catalogue,
     /// Definitions of tools that the client allowed for the session.
     allowed: HashSet<u64>,
+    /// The client is asked about calls of these as well, as it lets no tool be called for the time being.
+    is_allowed_suspended: bool,
     /// The rules were compared with the tools that there are.
     has_checked_rules: bool,
 }
@@ -76,6 +78,7 @@ impl Toolbox {
             specs: Arc::default(),
             offered: Catalogue::default(),
             allowed: HashSet::new(),
+            is_allowed_suspended: false,
             has_checked_rules: false,
         }
     }
@@ -250,6 +253,15 @@ impl Toolbox {
         self.allowed.insert(definition);
     }
 
+    /// Has the client asked about the tools as well that it allowed for the session, or no longer.
+    pub(super) fn suspend_allowed(&mut self, is_suspended: bool) {
+        self.is_allowed_suspended = is_suspended;
+    }
+
+    fn is_allowed(&self, definition: u64) -> bool {
+        !self.is_allowed_suspended && self.allowed.contains(&definition)
+    }
+
     /// Decides on a call of the tool `name` with `input` as its arguments. `can_ask`: a client
     /// can be asked.
     pub(super) fn verdict(&self, name: &str, input: &str, can_ask: bool) -> Verdict {
@@ -285,8 +297,7 @@ impl Toolbox {
                     arguments,
                     definition: entry.definition,
                 };
-                let is_allowed =
-                    ruling == Ruling::Allow || self.allowed.contains(&entry.definition);
+                let is_allowed = ruling == Ruling::Allow || self.is_allowed(entry.definition);
                 match (is_allowed, can_ask) {
                     (true, _) => Verdict::Run(call),
                     (false, true) => Verdict::Ask(call),

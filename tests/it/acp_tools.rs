@@ -222,6 +222,37 @@ fn the_mode_decides_whether_the_person_is_asked() {
     assert!(!seen.iter().any(|it| it["method"] == "session/request_permission"));
 }
 
+/// What the person has said about a tool for the session holds in each mode that does not forbid it.
+#[test]
+fn always_is_neither_more_nor_less_than_the_mode_allows() {
+    let folder = Folder::new();
+    let cases: [(&str, &[(&str, &str)]); 1] =
+        [("allow_always", &[("deny", "failed"), ("ask", "completed"), ("auto", "completed")])];
+    for (option, modes) in cases {
+        let (mut client, session) = asked(&folder, "folder", &[]);
+        let id = client.prompt(&session, "go");
+        let question = client.permission();
+        client.choose(&question, option);
+        assert_eq!(client.answer(id).expect("an answer")["stopReason"], "end_turn");
+        for (mode, status) in modes {
+            client.call("session/set_mode", json!({ "sessionId": session, "modeId": mode }));
+            let from = client.seen.len();
+            client.turn(&session, mode);
+            let seen = &client.seen[from..];
+            let is_asked = seen.iter().any(|it| it["method"] == "session/request_permission");
+            assert!(!is_asked, "{option} {mode}");
+            let changes = updates(seen, &session, "tool_call_update");
+            let statuses: Vec<_> = changes.iter().filter_map(|it| it["status"].as_str()).collect();
+            let expected = match *status {
+                "failed" => vec!["failed"],
+                status => vec!["in_progress", status],
+            };
+            assert_eq!(statuses, expected, "{option} {mode}");
+        }
+        client.finish();
+    }
+}
+
 /// The folder and the servers are those of the request, also if the session is open.
 #[test]
 fn an_open_session_is_opened_anew_for_another_folder() {
