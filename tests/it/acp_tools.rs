@@ -226,8 +226,10 @@ fn the_mode_decides_whether_the_person_is_asked() {
 #[test]
 fn always_is_neither_more_nor_less_than_the_mode_allows() {
     let folder = Folder::new();
-    let cases: [(&str, &[(&str, &str)]); 1] =
-        [("allow_always", &[("deny", "failed"), ("ask", "completed"), ("auto", "completed")])];
+    let cases: [(&str, &[(&str, &str)]); 2] = [
+        ("allow_always", &[("deny", "failed"), ("ask", "completed"), ("auto", "completed")]),
+        ("reject_always", &[("auto", "failed"), ("deny", "failed"), ("ask", "failed")]),
+    ];
     for (option, modes) in cases {
         let (mut client, session) = asked(&folder, "folder", &[]);
         let id = client.prompt(&session, "go");

@@ -144,9 +144,12 @@ impl Dialog {
     pub(super) fn approval_requested(&mut self, requested: ToolApprovalRequested) {
         let ToolApprovalRequested { tool_call_id, tool_name, server, input, .. } = requested;
         let (call, tool) = (ToolCallId(tool_call_id), (server, tool_name));
+        // Before the mode: one that allows everything takes nothing back.
+        if self.rejected.contains(&tool) {
+            return self.decide(call, rejected());
+        }
         match of_mode(self.options.approval()) {
             Some(decision) => self.decide(call, decision),
-            None if self.rejected.contains(&tool) => self.decide(call, rejected()),
             None => {
                 let tool_call = tool_calls::asked(&call.0, &tool.1, &tool.0, &input, &self.folder);
                 let tool_call = ToolCall { status: Some(ToolStatus::Pending), ..tool_call };
