@@ -305,6 +305,37 @@ fn a_choice_during_a_run_is_for_the_next_one() {
     client.finish();
 }
 
+/// The client was told that it is chosen.
+#[test]
+fn a_choice_during_an_answer_survives_the_end_of_its_session() {
+    let folder = Folder::new();
+    let effort = |opened: &Value| {
+        let options = opened["configOptions"].as_array().expect("options");
+        options.iter().find(|it| it["id"] == "thought_level").expect("it")["currentValue"].clone()
+    };
+    let start = || Client::start(&folder, &["--echo-delay-ms", "60000"]);
+    let choose = |client: &mut Client, session: &str, value: &str| {
+        let running = client.prompt(session, "hi");
+        let params = json!({ "sessionId": session, "configId": "thought_level", "value": value });
+        assert_eq!(effort(&client.call("session/set_config_option", params)), value);
+        running
+    };
+    let mut client = start();
+    let session = client.session(&folder.path(""));
+    let load = open(&session, &folder.path(""));
+    let running = choose(&mut client, &session, "high");
+    client.call("session/close", json!({ "sessionId": session }));
+    assert_eq!(client.answer(running).expect("an answer")["stopReason"], "cancelled");
+    assert_eq!(effort(&client.call("session/load", load.clone())), "high");
+    let running = choose(&mut client, &session, "low");
+    let ended = client.finish();
+    let answer = ended.seen.iter().find(|it| it["id"] == running && it.get("result").is_some());
+    assert_eq!(answer.expect("an answer")["result"]["stopReason"], "cancelled");
+    let mut client = start();
+    assert_eq!(effort(&client.call("session/load", load)), "low");
+    client.finish();
+}
+
 /// What answers is what is shown.
 #[test]
 fn a_model_that_can_not_be_used_any_more_is_not_shown_as_chosen() {

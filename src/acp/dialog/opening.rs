@@ -155,6 +155,8 @@ impl Dialog {
         let has_host = self.stage != Stage::Preparing && self.broken.is_none();
         self.stage = Stage::Ending;
         match has_host {
+            // Its end is ordered with the answer to the prompt.
+            true if self.awaits_end_of_run() => {}
             true => self.orders.push_back(Order::End),
             false => self.is_over = true,
         }

@@ -19,14 +19,23 @@ impl Dialog {
             return;
         }
         while self.active.is_none() {
-            for (choice, chosen) in std::mem::take(&mut self.changes) {
-                self.order(Command::SwitchModel(choice), Purpose::Choice(chosen));
-            }
+            self.make_choices();
             let Some(Waiting { id, draft }) = self.waiting.pop_front() else { return };
             let stage = PromptStage::Preparing;
             self.active = Some(Active { id, stage, is_cancelled: false });
             self.begin_prompt(draft);
         }
+    }
+
+    fn make_choices(&mut self) {
+        for (choice, chosen) in std::mem::take(&mut self.changes) {
+            self.order(Command::SwitchModel(choice), Purpose::Choice(chosen));
+        }
+    }
+
+    /// Whether a choice waits for the end of a run: the host refuses it before, and stores it with the session after.
+    pub(super) fn awaits_end_of_run(&self) -> bool {
+        self.active.is_some() && !self.changes.is_empty()
     }
 
     fn begin_prompt(&mut self, mut draft: Draft) {
@@ -148,14 +157,19 @@ impl Dialog {
         running.as_str() == request
     }
 
-    /// Answers the prompt whose turn it is; the next one follows.
+    /// Answers the prompt whose turn it is; the next one follows, or the end of the session that waits for this.
     pub(super) fn answer_prompt(&mut self, outcome: Result<StopReason, RpcError>) {
         // No update may follow the answer before the next prompt.
         self.tell_notices();
+        let is_end_due = self.stage == Stage::Ending && self.awaits_end_of_run() && !self.is_over;
         let Some(Active { id, is_cancelled, .. }) = self.active.take() else { return };
         // The client that has cancelled waits for this and no other answer.
         let outcome = if is_cancelled { Ok(StopReason::Cancelled) } else { outcome };
         self.queue.respond(id, outcome.map(stopped));
+        if is_end_due {
+            self.make_choices();
+            return self.orders.push_back(Order::End);
+        }
         self.proceed();
     }
 

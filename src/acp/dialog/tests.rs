@@ -134,6 +134,21 @@ fn a_choice_is_made_between_two_prompts() {
 }
 
 #[test]
+fn a_choice_during_the_last_run_is_made_before_the_session_ends() {
+    let (mut dialog, mut ids) = (open(), 0);
+    ask(&mut dialog, 1);
+    perform(&mut dialog, &mut ids);
+    dialog.changes.push((ModelChoice::default(), Chosen::Effort(Effort::Configured)));
+    dialog.end();
+    assert_eq!(perform(&mut dialog, &mut ids), [Command::Cancel(Cancel::default())]);
+    done(&mut dialog, "1", Done::Stopped);
+    assert_eq!(reasons(&mut dialog), [(1, "cancelled".to_owned())]);
+    let choice = dialog.next_order();
+    assert!(matches!(choice, Some(Order::Request(Command::SwitchModel(_), _))), "{choice:?}");
+    assert_eq!((dialog.next_order(), dialog.next_order()), (Some(Order::End), None));
+}
+
+#[test]
 fn a_cancel_answers_all_prompts_and_the_run_ends_under_its_own() {
     let (mut dialog, mut ids) = (open(), 0);
     ask(&mut dialog, 1);
