@@ -249,8 +249,8 @@ impl<'a> FrontEnd<'a> {
                 let effects = self.host.line(&line);
                 self.perform(effects);
             }
-            Received::Line(RawLine::TooLong { start, bytes_max }) => {
-                self.handle(Input::BadLine(wire::too_long(&start, bytes_max)));
+            Received::Line(RawLine::TooLong { start, end, bytes_max }) => {
+                self.handle(Input::BadLine(wire::too_long(&start, &end, bytes_max)));
             }
             Received::Ended => self.handle(Input::InputEnded),
             Received::Failed(error) => {

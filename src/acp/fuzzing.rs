@@ -4,6 +4,9 @@ use super::connection::{Action, Connection};
 use super::jsonrpc::{self, Id, Message};
 use crate::protocol::id::SessionId;
 
+/// Bytes of the end of a line that is cut off.
+const END_BYTES_MAX: usize = 1024;
+
 /// Checks that each line is answered as JSON-RPC demands: a request by one response or one session, anything
 /// else by none; a line that is no message by one error.
 pub(crate) fn lines(input: &[u8]) {
@@ -38,8 +41,9 @@ pub(crate) fn lines(input: &[u8]) {
             assert!(of == asked || is_response, "{of:?} in place of {asked:?}");
         }
     }
-    let cut = &input[..input.len() / 2];
-    if let Err(bad) = jsonrpc::too_long(cut, cut.len()) {
+    let (start, end) = input.split_at(input.len() / 2);
+    let end = &end[end.len().saturating_sub(END_BYTES_MAX)..];
+    if let Err(bad) = jsonrpc::too_long(start, end, start.len()) {
         response(&bad.id, &Err(bad.error));
     }
 }

@@ -80,12 +80,12 @@ pub(super) struct BadMessage {
 /// # Errors
 /// If it is no message. A response that can't be read is one: that its request has failed.
 pub(super) fn read(line: &[u8]) -> Result<Message, BadMessage> {
-    parse(line).or_else(|error| unread(line, error))
+    parse(line).or_else(|error| unread(seen_in(line), error))
 }
 
-/// What a line is that can't be read because of `error`; `start` is its beginning.
-fn unread(start: &[u8], error: RpcError) -> Result<Message, BadMessage> {
-    let Seen { id, is_request, is_response } = seen_in(start);
+/// What a line is that can't be read because of `error`.
+fn unread(seen: Seen, error: RpcError) -> Result<Message, BadMessage> {
+    let Seen { id, is_request, is_response } = seen;
     match is_response && !is_request && id != Id::Null {
         // Who waits for the response would wait in vain.
         true => Ok(Message::Response { id, outcome: Err(error) }),
@@ -131,16 +131,21 @@ fn message(mut members: Map<String, Value>) -> Result<Message, &'static str> {
     Ok(Message::Response { id, outcome })
 }
 
-/// What a line is that was cut off at `bytes_max`; `start` is its beginning.
+/// What a line is that was cut off at `bytes_max`; `start` is its beginning, and `end` its last bytes.
 ///
 /// # Errors
 /// If it is no response.
-pub(super) fn too_long(start: &[u8], bytes_max: usize) -> Result<Message, BadMessage> {
+pub(super) fn too_long(start: &[u8], end: &[u8], bytes_max: usize) -> Result<Message, BadMessage> {
     let why = format!(
         "the line has more than {bytes_max} bytes, so it was not read; send less at a time, or start duologue with a \
          larger --max-request-bytes (an image takes a third more than its file)"
     );
-    unread(start, RpcError::new(INVALID_REQUEST, why))
+    let mut seen = seen_in(start);
+    // Some clients write the id after the parameters, as the encoder of Neovim does.
+    if let Some(members) = json::last_members(end) {
+        seen.look_at(&members);
+    }
+    unread(seen, RpcError::new(INVALID_REQUEST, why))
 }
 
 /// Reads the parameters of a method; none at all count as an empty object.
@@ -237,9 +242,16 @@ struct Seen {
 /// What `line` has, which may end anywhere and have any other error.
 fn seen_in(line: &[u8]) -> Seen {
     let mut seen = Seen { id: Id::Null, is_request: false, is_response: false };
-    // Only the part before the error is needed.
-    drop(serde_json::Deserializer::from_slice(line).deserialize_map(SeenVisitor(&mut seen)));
+    seen.look_at(line);
     seen
+}
+
+impl Seen {
+    /// Adds what `line` has.
+    fn look_at(&mut self, line: &[u8]) {
+        // Only the part before the error is needed.
+        drop(serde_json::Deserializer::from_slice(line).deserialize_map(SeenVisitor(self)));
+    }
 }
 
 struct SeenVisitor<'a>(&'a mut Seen);
@@ -361,8 +373,20 @@ mod tests {
         assert_eq!(error_of(r#"{"id":1.5,"method":"m"}"#), (Id::Null, INVALID_REQUEST));
         assert_eq!(error_of(r#"{"id":1,"method":2}"#), (Id::Number(1), INVALID_REQUEST));
         assert_eq!(error_of(r#"{"result":1}"#), (Id::Null, INVALID_REQUEST));
-        let cut = too_long(br#"{"id":5,"params":"aaa"#, 9).expect_err("a request");
-        assert_eq!(cut.id, Id::Number(5));
+        let cut = |start: &str, end: &str| {
+            too_long(start.as_bytes(), end.as_bytes(), 9).expect_err("a request").id
+        };
+        assert_eq!(cut(r#"{"id":5,"params":"aaa"#, r#"aaa"}"#), Id::Number(5));
+        for last in [r#""id":5}"#, r#""id":5,"jsonrpc":"2.0"}"#, r#""method":"m", "id" : 5 }"#] {
+            let end = format!(r#"aa,\"id\":1}}"}},{last}"#);
+            assert_eq!(cut(r#"{"params":{"x":"aaa"#, &end), Id::Number(5), "{last}");
+        }
+        // Of parameters, in a text, in a batch, cut off.
+        for end in
+            [r#",{"id":5}}"#, r#",[],"id":5}}"#, r#",\"id\":5}"}"#, r#"},{"id":5}]"#, r#","id":"5"#]
+        {
+            assert_eq!(cut(r#"{"params":{"x":"aaa"#, end), Id::Null, "{end}");
+        }
         let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
         assert_eq!(error_of(&deep), (Id::Null, PARSE_ERROR));
     }
@@ -381,10 +405,13 @@ mod tests {
         assert_eq!(failed(read(half)), (Id::Text("a".to_owned()), PARSE_ERROR));
         let latin = b"{\"id\":3,\"result\":{\"content\":\"\xe9\"}}";
         assert_eq!(failed(read(latin)), (Id::Number(3), PARSE_ERROR));
-        let cut = too_long(br#"{"jsonrpc":"2.0","id":4,"result":{"content":"aaa"#, 9);
-        assert_eq!(failed(cut), (Id::Number(4), INVALID_REQUEST));
+        let (start, end) = (br#"{"jsonrpc":"2.0","id":4,"result":{"content":"aaa"#, br#"aaa"}}"#);
+        assert_eq!(failed(too_long(start, end, 9)), (Id::Number(4), INVALID_REQUEST));
+        let (start, end) = (br#"{"jsonrpc":"2.0","result":{"content":"aaa"#, br#"aaa"},"id":4}"#);
+        assert_eq!(failed(too_long(start, end, 9)), (Id::Number(4), INVALID_REQUEST));
         // Nothing says which request is meant, or it is one itself.
-        assert!(too_long(br#"{"jsonrpc":"2.0","result":{"content":"aaa"#, 9).is_err());
+        assert!(too_long(start, br#"aaa"}}"#, 9).is_err());
+        assert!(too_long(start, br#"aaa"},"id":4,"method":"m"}"#, 9).is_err());
         assert!(read(br#"{"id":3,"method":"m","result":"\ud83d"}"#).is_err());
     }
 

@@ -192,8 +192,8 @@ impl Shell<'_> {
     fn line(&mut self, line: Received) {
         let read = match line {
             Received::Line(RawLine::Whole(line)) => jsonrpc::read(&line),
-            Received::Line(RawLine::TooLong { start, bytes_max }) => {
-                jsonrpc::too_long(&start, bytes_max)
+            Received::Line(RawLine::TooLong { start, end, bytes_max }) => {
+                jsonrpc::too_long(&start, &end, bytes_max)
             }
             Received::Ended => return self.end(None, ExitCode::Ok, ENDING_MAX),
             Received::Failed(error) => {

@@ -23,7 +23,9 @@ pub(super) fn request_lines(input: &[u8]) {
     for line in lines(input, LINE_BYTES_MAX) {
         match line {
             RawLine::Whole(line) => request(&line),
-            RawLine::TooLong { start, bytes_max } => bad_line(wire::too_long(&start, bytes_max)),
+            RawLine::TooLong { start, end, bytes_max } => {
+                bad_line(wire::too_long(&start, &end, bytes_max));
+            }
         }
     }
 }

@@ -83,6 +83,18 @@ pub(crate) fn object_in_string(json: &str) -> Option<String> {
     is_object.then_some(text)
 }
 
+/// The last members of the object on a line, as the text of an object of their own; `None` if `end`, the last bytes of
+/// the line, has none as a whole.
+///
+/// After a comma within a string an odd number of the quotes follows that begin or end a string, so what is read as
+/// members is none of its text; and the brace that ends the line is that of the outermost object.
+pub(crate) fn last_members(end: &[u8]) -> Option<Vec<u8>> {
+    memchr::memchr_iter(b',', end).find_map(|comma| {
+        let object = [&b"{"[..], &end[comma + 1..]].concat();
+        serde_json::from_slice::<Map<String, Value>>(&object).is_ok().then_some(object)
+    })
+}
+
 /// The nesting of arrays and objects of a value, which its reader limits.
 pub(crate) fn depth(value: &Value) -> usize {
     match value {

@@ -123,9 +123,10 @@ pub fn decode(line: &[u8], fresh: impl FnOnce() -> RequestId) -> Result<Request,
 }
 
 /// The error for a line that was cut off at `bytes_max`. `start` is its beginning, in which a
-/// client that writes its fields in order has put the ids.
-pub fn too_long(start: &[u8], bytes_max: usize) -> BadLine {
-    BadLine { id: name_in(start), fault: RequestFault::TooLong { bytes_max } }
+/// client that writes its fields in order has put the ids, and `end` its last bytes, in which others have.
+pub fn too_long(start: &[u8], end: &[u8], bytes_max: usize) -> BadLine {
+    let id = name_in(start).or_else(|| name_in(&json::last_members(end)?));
+    BadLine { id, fault: RequestFault::TooLong { bytes_max } }
 }
 
 /// The error for a line whose parsing failed because of a bug in this program.

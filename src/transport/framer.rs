@@ -3,6 +3,9 @@
 /// Bytes of the beginning of a line that is too long: enough to find its request id where clients write it.
 const START_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes of the end of such a line: enough for the id where clients write it last.
+const END_BYTES_MAX: usize = 1024;
+
 /// What a line may have around it: a byte order mark before the first, CR before each LF.
 const AROUND_BYTES_MAX: usize = BOM.len() + 1;
 
@@ -12,9 +15,10 @@ const BOM: &[u8] = "\u{FEFF}".as_bytes();
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RawLine {
     Whole(Vec<u8>),
-    /// Longer than `bytes_max`; `start` is its beginning.
+    /// Longer than `bytes_max`; `start` is its beginning, and `end` its last bytes.
     TooLong {
         start: Vec<u8>,
+        end: Vec<u8>,
         bytes_max: usize,
     },
 }
@@ -24,6 +28,8 @@ pub(crate) enum RawLine {
 pub(crate) struct Framer {
     bytes_max: usize,
     line: Vec<u8>,
+    /// The last bytes of a line that is too long.
+    end: Vec<u8>,
     is_too_long: bool,
     is_first: bool,
 }
@@ -31,7 +37,7 @@ pub(crate) struct Framer {
 impl Framer {
     /// Lines may have up to `bytes_max` bytes.
     pub(crate) fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, line: Vec::new(), is_too_long: false, is_first: true }
+        Self { bytes_max, line: Vec::new(), end: Vec::new(), is_too_long: false, is_first: true }
     }
 
     /// Takes the next bytes; the lines they complete are added to `lines`.
@@ -53,9 +59,14 @@ impl Framer {
         if line.last() == Some(&b'\r') {
             line.pop();
         }
-        if std::mem::replace(&mut self.is_too_long, false) || line.len() > self.bytes_max {
+        let is_cut = std::mem::replace(&mut self.is_too_long, false);
+        if is_cut || line.len() > self.bytes_max {
+            if !is_cut {
+                keep_last(&mut self.end, &line);
+            }
             line.truncate(START_BYTES_MAX);
-            return Some(RawLine::TooLong { start: line, bytes_max: self.bytes_max });
+            let end = std::mem::take(&mut self.end);
+            return Some(RawLine::TooLong { start: line, end, bytes_max: self.bytes_max });
         }
         let is_blank = line.iter().all(u8::is_ascii_whitespace);
         (!is_blank).then_some(RawLine::Whole(line))
@@ -63,7 +74,7 @@ impl Framer {
 
     fn add(&mut self, bytes: &[u8]) {
         if self.is_too_long {
-            return;
+            return keep_last(&mut self.end, bytes);
         }
         let room = self.bytes_max.saturating_add(AROUND_BYTES_MAX).saturating_sub(self.line.len());
         if bytes.len() <= room {
@@ -71,10 +82,20 @@ impl Framer {
             return;
         }
         self.is_too_long = true;
+        keep_last(&mut self.end, &self.line);
+        keep_last(&mut self.end, bytes);
         self.line.extend_from_slice(&bytes[..room]);
         self.line.truncate(START_BYTES_MAX);
         self.line.shrink_to_fit();
     }
+}
+
+/// Adds bytes to the end of a line, of which it keeps the last.
+fn keep_last(end: &mut Vec<u8>, bytes: &[u8]) {
+    let bytes = &bytes[bytes.len().saturating_sub(END_BYTES_MAX)..];
+    let surplus = (end.len() + bytes.len()).saturating_sub(END_BYTES_MAX);
+    end.drain(..surplus);
+    end.extend_from_slice(bytes);
 }
 
 #[cfg(test)]
@@ -123,10 +144,25 @@ mod tests {
 
     #[test]
     fn the_limit_is_exact_and_costs_one_line() {
-        let long = RawLine::TooLong { start: b"123456789".to_vec(), bytes_max: 8 };
+        let long = |start: &str, end: &str| RawLine::TooLong {
+            start: start.as_bytes().to_vec(),
+            end: end.as_bytes().to_vec(),
+            bytes_max: 8,
+        };
         check("12345678\n", &[whole("12345678")]);
         check("12345678\r\n", &[whole("12345678")]);
-        check("123456789\nb", &[long, whole("b")]);
+        check("123456789\nb", &[long("123456789", "123456789"), whole("b")]);
+        check("1234567890abcdef\nb", &[long("1234567890ab", "1234567890abcdef"), whole("b")]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_keeps_its_last_bytes() {
+        let line = format!("{}{}z", "a".repeat(END_BYTES_MAX), "b".repeat(END_BYTES_MAX - 1));
+        for step in [1, 7, END_BYTES_MAX - 1, END_BYTES_MAX + 1, line.len()] {
+            let found = lines(line.as_bytes(), 8, step);
+            let [RawLine::TooLong { end, .. }] = &found[..] else { panic!("{found:?}") };
+            assert_eq!(*end, line.as_bytes()[END_BYTES_MAX..], "in chunks of {step}");
+        }
     }
 
     #[test]
@@ -136,6 +172,7 @@ mod tests {
         for _ in 0..10_000 {
             framer.push(&[b'x'; 4096], &mut lines);
             assert!(framer.line.capacity() <= START_BYTES_MAX);
+            assert!(framer.end.capacity() <= 2 * END_BYTES_MAX);
         }
         assert!(lines.is_empty());
         assert!(matches!(framer.finish(), Some(RawLine::TooLong { .. })));

@@ -194,8 +194,9 @@ impl Process {
                 let effects = self.host.line(&line);
                 (effects, String::from_utf8_lossy(&line).into_owned())
             }
-            RawLine::TooLong { start, bytes_max } => {
-                let effects = self.host.handle(Input::BadLine(wire::too_long(&start, bytes_max)));
+            RawLine::TooLong { start, end, bytes_max } => {
+                let bad = wire::too_long(&start, &end, bytes_max);
+                let effects = self.host.handle(Input::BadLine(bad));
                 (effects, String::from_utf8_lossy(&start).into_owned())
             }
         }

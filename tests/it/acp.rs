@@ -192,6 +192,13 @@ fn what_is_wrong_is_answered_and_the_session_goes_on() {
         .line("session/prompt", json!({ "sessionId": session, "prompt": "x".repeat(30_000) }));
     client.send_raw(line.as_bytes());
     assert_eq!(client.answer(id).expect_err("too long")["code"], -32600);
+    // As the JSON encoder of Neovim writes it.
+    let (id, _) = client.line("session/prompt", Value::Null);
+    let params = json!({ "prompt": ["x".repeat(200_000), {}], "sessionId": session });
+    let members =
+        format!(r#""params":{params},"method":"session/prompt","id":{id},"jsonrpc":"2.0""#);
+    client.send_raw(format!("{{{members}}}\n").as_bytes());
+    assert_eq!(client.answer(id).expect_err("too long")["code"], -32600);
     for (line, code) in [("no JSON\n", -32700), ("\n  \r\n[{}]\n", -32600), ("{}\n", -32600)] {
         client.send_raw(line.as_bytes());
         let error = client.wait("an error", |it| it.get("error").is_some());

@@ -171,7 +171,7 @@ fn depth_overflows_nothing() {
         r#"{"submit":"#.repeat(100_000),
     ] {
         drop(decode(line.as_bytes(), fresh));
-        drop(too_long(line.as_bytes(), 1));
+        drop(too_long(line.as_bytes(), line.as_bytes(), 1));
     }
 }
 
@@ -183,7 +183,7 @@ fn a_name_is_made_only_where_there_is_none() {
 }
 
 #[test]
-fn a_line_that_is_too_long_is_named_by_its_start() {
+fn a_line_that_is_too_long_is_named_by_its_start_or_its_end() {
     for (start, expected) in [
         (r#"{"requestId":"a","submit":{"prompt":"hhh"#, "a"),
         (r#"{"version":1,"session_id":"s","request_id":" a ","submit":{"#, "a"),
@@ -196,12 +196,24 @@ fn a_line_that_is_too_long_is_named_by_its_start() {
         (r#"["requestId","a""#, "-"),
         ("", "-"),
     ] {
-        let bad = too_long(start.as_bytes(), 99);
+        let bad = too_long(start.as_bytes(), b"", 99);
         assert_eq!(refusal(&bad), format!("line_too_long as {expected}"), "{start}");
         assert_eq!(bad.fault, RequestFault::TooLong { bytes_max: 99 });
     }
     let cut_in_a_character = b"{\"requestId\":\"a\",\"submit\":{\"prompt\":\"\xf0\x9f";
-    assert_eq!(refusal(&too_long(cut_in_a_character, 99)), "line_too_long as a");
+    assert_eq!(refusal(&too_long(cut_in_a_character, b"", 99)), "line_too_long as a");
+    for (end, expected) in [
+        (r#"hhh"},"requestId":"b"}"#, "b"),
+        (r#"hh","x":[1,2]},"sessionId":"s","request_id":"b","version":1}"#, "b"),
+        (r#"hhh","requestId":"b"}}"#, "-"),
+        (r#"hhh,\"requestId\":\"b\"}"}"#, "-"),
+        (r#"hhh"},"requestId":"b"#, "-"),
+    ] {
+        let bad = too_long(br#"{"submit":{"prompt":"hhh"#, end.as_bytes(), 99);
+        assert_eq!(refusal(&bad), format!("line_too_long as {expected}"), "{end}");
+    }
+    let both = too_long(br#"{"requestId":"a","submit":{"#, br#"},"requestId":"b"}"#, 99);
+    assert_eq!(refusal(&both), "line_too_long as a");
 }
 
 #[test]
