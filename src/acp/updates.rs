@@ -33,6 +33,8 @@ pub(super) struct Updates {
     folder: PathBuf,
     /// Tokens that the model can be sent, if that is known.
     pub(super) context_size: Option<NonZeroU64>,
+    /// How many of them were in use when the client was told last.
+    used: Option<u64>,
     /// What the session has cost, if that is known.
     cost: Option<Cost>,
     /// Calls that have a result.
@@ -49,6 +51,7 @@ impl Updates {
         Self {
             folder,
             context_size: None,
+            used: None,
             cost: None,
             returned: BTreeSet::new(),
             has_title: false,
@@ -145,21 +148,32 @@ impl Updates {
         }
     }
 
-    /// What the model was sent and has written, of what it can be sent; only with known numbers.
-    fn usage(&mut self, totals: &UsageTotals) -> Option<Item> {
+    /// Notes what all calls have cost, also those that are no part of the conversation.
+    pub(super) fn note_cost(&mut self, totals: &UsageTotals) {
         let session = totals.session.as_ref();
         self.cost = session.filter(|session| !session.currency.is_empty()).and_then(|session| {
             Some(Cost { amount: session.cost.parse().ok()?, currency: session.currency.clone() })
         });
+    }
+
+    /// What the model was sent and has written, of what it can be sent; only with known numbers.
+    fn usage(&mut self, totals: &UsageTotals) -> Option<Item> {
+        self.note_cost(totals);
         let call = totals.call.as_ref()?;
         let used = call.input_tokens.saturating_add(call.output_tokens);
         if used > 0 { self.in_use(used) } else { None }
     }
 
     /// So much of what the model can be sent is in use.
-    pub(super) fn in_use(&self, used: u64) -> Option<Item> {
+    pub(super) fn in_use(&mut self, used: u64) -> Option<Item> {
+        self.used = Some(used);
         let size = self.context_size?.get();
         Some(Item::Update(Update::Usage { used, size, cost: self.cost.clone() }))
+    }
+
+    /// As much is in use as before, and what the session has cost may be more.
+    pub(super) fn still_in_use(&mut self) -> Option<Item> {
+        self.used.and_then(|used| self.in_use(used))
     }
 
     /// Adds a conversation, message for message, with the images that are in the results of tools.

@@ -489,8 +489,31 @@ fn the_part_of_the_context_and_the_cost_come_by_the_list_of_prices() {
     let usage = updates(&seen, &session, "usage_update").into_iter();
     let shown: Vec<_> = usage.map(|it| (it["size"].clone(), it["cost"].clone())).collect();
     let cost = |amount: f64| (json!(1000), json!({ "amount": amount, "currency": "EUR" }));
-    // After each call, and once the summary has taken the place of the turn.
-    assert_eq!(shown, [cost(0.005), cost(0.01), cost(0.01)]);
+    // After the answer, and once the summary has taken the place of the turn.
+    assert_eq!(shown, [cost(0.005), cost(0.01)]);
+}
+
+/// The call that makes a summary has other tokens than the conversation, in whose place they stayed if it failed.
+#[test]
+fn a_compaction_that_fails_leaves_what_is_in_use_and_adds_its_cost() {
+    let folder = Folder::new();
+    let price = json!({ "input": 1000, "output": 1000, "context-window": 1000 });
+    let prices = json!({ "currency": "EUR", "models": { "scripted": price } });
+    fs::write(folder.path("prices"), prices.to_string()).expect("a file");
+    let one = vec![Step::Text("one".to_owned()), Step::Finish("stop", Some((30, 20))), Step::Done];
+    let cut = vec![Step::Text("SUMM".to_owned()), Step::Finish("length", Some((3, 2))), Step::Done];
+    let provider = Provider::start(vec![one, cut]);
+    let args = ["--prices", &folder.name("prices")];
+    let mut client = Client::start_with(with_provider(&folder, &provider, &args), json!({}));
+    let session = client.session(&folder.path(""));
+    assert_eq!(client.turn(&session, "hi").0, "end_turn");
+    let compact = json!([{ "type": "text", "text": "/compact" }]);
+    client.refused("session/prompt", json!({ "sessionId": session, "prompt": compact }));
+    let seen = client.finish().seen;
+    let usage = updates(&seen, &session, "usage_update").into_iter();
+    let shown: Vec<_> =
+        usage.map(|it| (it["used"].clone(), it["cost"]["amount"].clone())).collect();
+    assert_eq!(shown, [(json!(50), json!(0.05)), (json!(50), json!(0.055))]);
 }
 
 #[test]

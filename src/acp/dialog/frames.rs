@@ -107,6 +107,12 @@ impl Dialog {
         if let Any::ChatProviderCallFinished(call) = &payload {
             self.withheld(call);
         }
+        if let Any::UsageTotals(totals) = &payload
+            && self.compacting.is_some()
+        {
+            // The tokens are those of the call that makes the summary: what is in use is known when it has ended.
+            return self.updates.note_cost(totals);
+        }
         let Some(payload) = self.updates.event(payload, &mut self.queue) else { return };
         let Some(payload) = self.compaction_event(payload) else { return };
         if let Any::ToolApprovalRequested(requested) = payload {
@@ -161,6 +167,8 @@ impl Dialog {
             if let Some(cause) = self.compacting.take() {
                 self.tell_not_compacted(cause, &failed.reason);
                 self.compaction("failed", None, Some(failed.reason));
+                let used = self.updates.still_in_use();
+                self.queue.push_some(used);
             }
         } else {
             return Some(payload);
