@@ -143,6 +143,7 @@ pub(super) struct Dialog {
     session: String,
     /// Tells the requests of this session from those of others.
     number: i64,
+    tag: String,
     client: ClientCapabilities,
     folder: PathBuf,
     pub(super) queue: Queue,
@@ -199,6 +200,8 @@ pub(super) struct Dialog {
 pub(super) struct Beginning {
     pub(super) session: String,
     pub(super) number: i64,
+    /// Tells the ids that the session makes from those of its earlier openings: a client that resumes it has these.
+    pub(super) tag: String,
     pub(super) client: ClientCapabilities,
     pub(super) folder: PathBuf,
     /// The request that opens it.
@@ -210,12 +213,13 @@ pub(super) struct Beginning {
 
 impl Dialog {
     pub(super) fn new(beginning: Beginning) -> Self {
-        let Beginning { session, number, client, folder, .. } = beginning;
+        let Beginning { session, number, tag, client, folder, .. } = beginning;
         let Beginning { request, how, notices, .. } = beginning;
         Self {
             queue: Queue::new(session.clone()),
             session,
             number,
+            tag,
             client,
             updates: Updates::new(folder.clone()),
             folder,
@@ -363,6 +367,11 @@ impl Dialog {
     fn config_changed(&mut self) {
         let config_options = self.options.config();
         self.queue.update(Update::ConfigOptions { config_options });
+    }
+
+    /// The id of something that no event of the conversation has one for.
+    fn own_id(&self, what: &str, number: usize) -> String {
+        format!("{what}-{}-{number}", self.tag)
     }
 
     fn order(&mut self, command: Command, purpose: Purpose) {

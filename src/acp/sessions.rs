@@ -14,10 +14,20 @@ use uuid::Uuid;
 /// Sessions of one page of the list.
 const PAGE_MAX: usize = 100;
 
+/// Characters of a tag: 32 random bits, as a session is opened few times.
+const TAG_CHARS: usize = 8;
+
 /// The id of a new session.
 pub(super) fn fresh_id() -> SessionId {
     let mut ids = crate::protocol::id::Ids::new(Uuid::new_v4().as_u128());
     ids.session()
+}
+
+/// What the ids of one opening of a session have in them.
+pub(super) fn fresh_tag() -> String {
+    let mut tag = Uuid::new_v4().simple().to_string();
+    tag.truncate(TAG_CHARS);
+    tag
 }
 
 /// The answer to `session/list`: the sessions of a folder, or all; the one that was used last first.

@@ -243,6 +243,7 @@ impl Shell<'_> {
         let beginning = Beginning {
             session: session.as_str().to_owned(),
             number,
+            tag: sessions::fresh_tag(),
             client: self.connection.client,
             folder: folder.clone(),
             request,

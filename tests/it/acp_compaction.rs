@@ -4,6 +4,7 @@ use crate::acp_client::{Client, bare_command, said, updates};
 use crate::provider::{Provider, Step};
 use crate::server::Folder;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::process::Command;
 
 fn with_provider(folder: &Folder, provider: &Provider, args: &[&str]) -> Command {
@@ -118,6 +119,47 @@ fn the_person_decides_about_a_compaction() {
     let compactions = updates(&seen, &session, "compaction_update").into_iter();
     let compactions: Vec<_> = compactions.map(|it| it["status"].as_str()).collect();
     assert_eq!(compactions, [Some("in_progress"), Some("completed")]);
+}
+
+/// What a client was shown of a session keeps its ids when the session is resumed, as nothing is shown again.
+#[test]
+fn what_a_resumed_session_shows_has_ids_of_its_own() {
+    let folder = Folder::new();
+    let resume = |client: &mut Client, session: &str| {
+        client.call("session/close", json!({ "sessionId": session }));
+        let open = json!({ "sessionId": session, "cwd": folder.path(""), "mcpServers": [] });
+        client.call("session/resume", open);
+    };
+    let distinct = |seen: &[Value], session: &str, kind: &str, id: &str| {
+        let found = updates(seen, session, kind).into_iter();
+        found.map(|it| it[id].as_str().expect("an id").to_owned()).collect::<BTreeSet<_>>().len()
+    };
+    for (capabilities, kind, id) in [
+        (json!({}), "agent_thought_chunk", "messageId"),
+        (json!({ "session": { "compaction": {} } }), "compaction_update", "compactionId"),
+    ] {
+        let script = ["one", "SUMMARY", "two", "SUMMARY"].map(says);
+        let provider = Provider::start(script.into());
+        let mut client = Client::start_with(with_provider(&folder, &provider, &[]), capabilities);
+        let session = client.session(&folder.path(""));
+        for text in ["one", "two"] {
+            assert_eq!(client.turn(&session, text).0, "end_turn");
+            assert_eq!(client.turn(&session, "/compact").0, "end_turn");
+            resume(&mut client, &session);
+        }
+        assert_eq!(distinct(&client.finish().seen, &session, kind, id), 2, "{kind}");
+    }
+
+    let provider = Provider::start(["one", "two", "three"].map(says).into());
+    let (mut client, session) = too_long(&folder, &provider, &[]);
+    for text in ["second prompt", "third prompt"] {
+        let id = client.prompt(&session, text);
+        let question = client.permission();
+        client.choose(&question, "reject_once");
+        assert_eq!(client.answer(id).expect("an answer")["stopReason"], "end_turn");
+        resume(&mut client, &session);
+    }
+    assert_eq!(distinct(&client.finish().seen, &session, "tool_call", "toolCallId"), 2);
 }
 
 #[test]

@@ -179,7 +179,7 @@ impl Dialog {
     /// What becomes of the compaction that began last.
     fn compaction(&mut self, status: &'static str, summary: Option<String>, error: Option<String>) {
         if self.client.has_compaction {
-            let compaction_id = format!("compaction-{}", self.compactions);
+            let compaction_id = self.own_id("compaction", self.compactions);
             let summary = summary.map(|text| ContentBlock::Text { text }).into_iter().collect();
             self.queue.update(Update::Compaction { compaction_id, status, summary, error });
         }
@@ -309,13 +309,12 @@ impl Dialog {
         }
         for text in std::mem::take(&mut self.notices) {
             self.notices_told += 1;
+            let message_id = self.own_id("notice", self.notices_told);
             self.queue.push(match self.client.has_notices {
                 true => Item::Update(Update::Notice { severity: "warning", title: text }),
-                false => Item::Chunk(Chunk {
-                    kind: ChunkKind::Thought,
-                    message_id: format!("notice-{}", self.notices_told),
-                    text: text + "\n",
-                }),
+                false => {
+                    Item::Chunk(Chunk { kind: ChunkKind::Thought, message_id, text: text + "\n" })
+                }
             });
         }
     }

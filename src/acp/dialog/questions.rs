@@ -172,7 +172,7 @@ impl Dialog {
     /// The person decides whether the conversation is compacted.
     pub(super) fn compaction_proposed(&mut self, proposed: &CompactionProposed) {
         self.compactions_asked += 1;
-        let id = format!("compaction-question-{}", self.compactions_asked);
+        let id = self.own_id("compaction-question", self.compactions_asked);
         let call = tool_calls::asked_compaction(&id, proposed);
         self.queue.update(Update::ToolCall(call.clone()));
         self.compaction_call = Some(id);

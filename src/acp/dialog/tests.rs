@@ -18,6 +18,7 @@ fn dialog(client: ClientCapabilities) -> Dialog {
     Dialog::new(Beginning {
         session: "s".to_owned(),
         number: 1,
+        tag: "tag".to_owned(),
         client,
         folder: PathBuf::from("/p"),
         request: Id::Number(0),
