@@ -326,8 +326,11 @@ fn not_opened(error: &ClientInitializeError) -> NotReady {
         ClientInitializeError::TransportError { error, .. } => {
             let why = causes(&*error.error);
             return match error.error.downcast_ref::<HttpFault>() {
-                Some(HttpFault::Unreached(_) | HttpFault::Lost(_)) => NotReady::Unreached(why),
-                Some(HttpFault::Refused(_) | HttpFault::SessionEnded(_)) => NotReady::Refused(why),
+                // A server that has lost its new session, as behind a balancer of loads, may keep the next one.
+                Some(HttpFault::Unreached(_) | HttpFault::Lost(_) | HttpFault::SessionEnded(_)) => {
+                    NotReady::Unreached(why)
+                }
+                Some(HttpFault::Refused(_)) => NotReady::Refused(why),
                 None => NotReady::Closed(why),
             };
         }

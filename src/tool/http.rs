@@ -3,7 +3,7 @@
 mod faults;
 mod redirects;
 
-pub(super) use faults::HttpFault;
+pub(super) use faults::{Access, HttpFault};
 
 use crate::engine::TlsRoots;
 use crate::engine::provider::http;
@@ -12,7 +12,6 @@ use crate::tool::config::Protected;
 use crate::tool::connection::{Closed, Closing};
 use crate::tool::http_streams::{PacedClient, RECONNECT_DELAY_MAX, RECONNECTS_MAX};
 use crate::tool::login::{self, LoginFile};
-use faults::Access;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
@@ -61,7 +60,8 @@ impl HttpTransport {
         let client = http::redirected_client(url, CONNECT_TIMEOUT, roots.clone(), redirects);
         let client = client.map_err(|why| why.to_string())?;
         let tokens = login::tokens(url, login, without_redirects(url, roots)?).await?;
-        let access = Access::new(url, headers.keys().map(String::as_str), closed.clone());
+        let names = headers.keys().map(String::as_str);
+        let access = Arc::new(Access::new(url, names, closed.clone()));
         let headers = headers.iter().map(|(name, value)| header(name, value));
         let mut retry = ExponentialBackoff::default();
         retry.max_times = usize::try_from(RECONNECTS_MAX).ok();
@@ -72,9 +72,9 @@ impl HttpTransport {
         config.max_concurrent_requests = REQUESTS_AT_ONCE_MAX;
         // The SDK would send a call again in the new session, though the server may have run it.
         config.reinit_on_expired_session = false;
-        let client = AuthClient::new(PacedClient::new(client), tokens);
+        let client = AuthClient::new(PacedClient::new(client, Arc::clone(&access)), tokens);
         let inner = StreamableHttpClientTransport::with_client(client, config);
-        Ok(Self { inner, closed, access: access.into(), is_new: true })
+        Ok(Self { inner, closed, access, is_new: true })
     }
 }
 

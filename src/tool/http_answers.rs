@@ -3,8 +3,8 @@
 
 use crate::tool::incoming::{self, Answer};
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcError, JsonRpcMessage, JsonRpcResponse,
-    RequestId, ServerJsonRpcMessage, ServerResult,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, JsonRpcError,
+    JsonRpcMessage, JsonRpcResponse, RequestId, ServerJsonRpcMessage, ServerResult,
 };
 
 /// Says in the error of a server that it does not know the session, in whatever other words.
@@ -17,7 +17,9 @@ pub(super) enum Posted {
     Handshake(RequestId),
     /// Another request.
     Request(RequestId),
-    /// What has no answer.
+    /// The notification that ends the handshake.
+    Initialized,
+    /// Another message without an answer.
     Other,
 }
 
@@ -38,9 +40,12 @@ impl Posted {
                 let is_handshake = matches!(it.request, ClientRequest::InitializeRequest(_));
                 if is_handshake { Self::Handshake(id) } else { Self::Request(id) }
             }
-            JsonRpcMessage::Response(_)
-            | JsonRpcMessage::Notification(_)
-            | JsonRpcMessage::Error(_) => Self::Other,
+            JsonRpcMessage::Notification(it) => {
+                let is_last =
+                    matches!(it.notification, ClientNotification::InitializedNotification(_));
+                if is_last { Self::Initialized } else { Self::Other }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => Self::Other,
         }
     }
 
@@ -48,7 +53,7 @@ impl Posted {
     pub(super) fn answer(&self) -> Answer {
         match self {
             Self::Handshake(_) => Answer::Handshake,
-            Self::Request(_) | Self::Other => Answer::Any,
+            Self::Request(_) | Self::Initialized | Self::Other => Answer::Any,
         }
     }
 
@@ -56,7 +61,7 @@ impl Posted {
     pub(super) fn id(&self) -> Option<&RequestId> {
         match self {
             Self::Handshake(id) | Self::Request(id) => Some(id),
-            Self::Other => None,
+            Self::Initialized | Self::Other => None,
         }
     }
 

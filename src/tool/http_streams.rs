@@ -2,6 +2,7 @@
 //! time that the server names, which may be none, and without a limit if opening succeeds.
 
 use crate::support::lock;
+use crate::tool::http::Access;
 use crate::tool::http_answers::{NoAnswer, Posted};
 use crate::tool::http_listening::{Listeners, Listening};
 use crate::tool::incoming;
@@ -37,6 +38,9 @@ const STREAM_INTERVAL: Duration = Duration::from_secs(1);
 /// Streams that may be opened at once: each of several calls may resume its response in a stream of its own.
 const STREAM_BURST: u32 = 16;
 
+/// What the SDK is told of what was posted.
+type PostAnswer = Result<StreamableHttpPostResponse, StreamableHttpError<reqwest::Error>>;
+
 /// What a stream brings.
 type Event = <BoxedSseResponse as Stream>::Item;
 
@@ -46,6 +50,7 @@ pub(super) struct PacedClient {
     client: Client,
     pace: Arc<Mutex<Pace>>,
     listeners: Listeners,
+    access: Arc<Access>,
 }
 
 /// A rate limit for streams, by when they were opened and whether they received events.
@@ -89,8 +94,9 @@ impl Pace {
 }
 
 impl PacedClient {
-    pub(super) fn new(client: Client) -> Self {
-        Self { client, pace: Arc::default(), listeners: Listeners::default() }
+    /// `access` is told of errors that the SDK keeps to itself.
+    pub(super) fn new(client: Client, access: Arc<Access>) -> Self {
+        Self { client, pace: Arc::default(), listeners: Listeners::default(), access }
     }
 
     fn pace(&self) -> MutexGuard<'_, Pace> {
@@ -128,7 +134,7 @@ impl PacedClient {
         answer: StreamableHttpPostResponse,
         posted: Posted,
         in_session: bool,
-    ) -> Result<StreamableHttpPostResponse, StreamableHttpError<reqwest::Error>> {
+    ) -> PostAnswer {
         if let StreamableHttpPostResponse::Sse(stream, session_id) = answer {
             let stream = self.observed(stream, posted, None);
             Ok(StreamableHttpPostResponse::Sse(stream, session_id))
@@ -142,6 +148,18 @@ impl PacedClient {
             Ok(answer)
         }
     }
+}
+
+/// `answer`, or that a message without an answer was accepted, whatever the server sent with a status that says so: the
+/// specification asks for status 202 and nothing else. The SDK would give the connection up.
+fn accepted(answer: PostAnswer, posted: &Posted) -> PostAnswer {
+    let is_accepted = match (&answer, posted) {
+        (Ok(StreamableHttpPostResponse::Sse(..)), Posted::Initialized) => true,
+        // The SDK looks at the type of answers with a good status only.
+        (Err(StreamableHttpError::UnexpectedContentType(_)), posted) => posted.id().is_none(),
+        (Ok(_) | Err(_), _) => false,
+    };
+    if is_accepted { Ok(StreamableHttpPostResponse::Accepted) } else { answer }
 }
 
 fn no_answer(why: NoAnswer) -> StreamableHttpError<reqwest::Error> {
@@ -241,7 +259,11 @@ impl StreamableHttpClient for PacedClient {
             headers,
             max_sse_event_size,
         );
-        self.answer(posted.await?, sent, in_session).await
+        let posted = accepted(posted.await, &sent);
+        if sent == Posted::Initialized {
+            self.access.note_handshake(posted.as_ref().err());
+        }
+        self.answer(posted?, sent, in_session).await
     }
 
     async fn delete_session(

@@ -116,8 +116,8 @@ fn answer(request: &Request) -> Option<String> {
         let more = "Content-Type: application/json\r\nMcp-Session-Id: session-1\r\n";
         Some(response("200 OK", more, &answer.to_string()))
     };
-    if let Some(redirect) = redirect(request) {
-        return Some(redirect);
+    if let Some(answer) = redirect(request).or_else(|| initialized(request)) {
+        return Some(answer);
     }
     if request.line.contains("/missing") {
         return Some(response("404 Not Found", "", "<html>not here</html>"));
@@ -197,6 +197,22 @@ fn redirect(request: &Request) -> Option<String> {
         _ => return None,
     };
     Some(response(status, &format!("Location: {location}\r\n"), ""))
+}
+
+/// The answer to the notification that ends the handshake, where the path asks for another one than status 202.
+fn initialized(request: &Request) -> Option<String> {
+    let path = request.line.split(' ').nth(1)?;
+    if request.message["method"] != "notifications/initialized" {
+        return None;
+    }
+    match path.strip_prefix("/initialized/")? {
+        "page" => Some(response("200 OK", "Content-Type: text/html\r\n", "<p>OK")),
+        "untyped" => Some(response("200 OK", "", "OK")),
+        "stream" => Some(response("200 OK", "Content-Type: text/event-stream\r\n", ": none\n\n")),
+        "400" => Some(response("400 Bad Request", "", "not now")),
+        "500" => Some(response("500 Internal Server Error", "", "")),
+        _ => None,
+    }
 }
 
 /// The answer to a call that has not its id, or is none.

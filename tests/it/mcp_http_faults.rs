@@ -56,6 +56,28 @@ async fn an_address_without_streamable_http_may_be_that_of_the_older_transport()
 }
 
 #[tokio::test]
+async fn the_notification_that_ends_the_handshake_may_be_accepted_with_any_body() {
+    let server = HttpServer::start();
+    for path in ["/initialized/page", "/initialized/untyped", "/initialized/stream"] {
+        let mut servers = servers(&server.url(path));
+        assert_eq!(first_state(&mut servers).await.0, ServerState::Ready, "{path}");
+        assert!(matches!(call(&servers, "search").await, ToolResult::Success(_)), "{path}");
+        servers.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_status_that_refuses_the_end_of_the_handshake_is_said() {
+    let server = HttpServer::start();
+    for (path, expected) in
+        [("/initialized/400", "HTTP 400 Bad Request: not now"), ("/initialized/500", "HTTP 500")]
+    {
+        let reason = fault(&server.url(path)).await;
+        assert!(reason.contains(expected), "{path}: {reason}");
+    }
+}
+
+#[tokio::test]
 async fn a_call_whose_answer_is_lost_may_have_been_made() {
     let server = HttpServer::start();
     let mut servers = servers(&server.url("/mcp"));

@@ -1,11 +1,13 @@
 //! Why a message to a server over HTTP has no answer, for people, and whether the server may have acted upon it.
 
+use crate::support::lock;
 use crate::tool::connection::{Closed, Closing, causes};
 use crate::tool::login;
 use reqwest::Url;
 use reqwest::header::AUTHORIZATION;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use std::error::Error;
+use std::sync::Mutex;
 
 /// What servers say that know streamable HTTP at another address only, or not at all.
 const NO_ENDPOINT: &str = "there is no streamable HTTP at this address; it may be a server of the older transport \
@@ -57,11 +59,15 @@ impl Drop for ClosesConnection {
 }
 
 /// How a server is reached, as far as people are told.
-pub(super) struct Access {
+#[derive(Debug)]
+pub(in crate::tool) struct Access {
     url: String,
     closed: Closed,
     /// The configuration has an `Authorization`, in the place of a login.
     has_own_header: bool,
+    /// Why the notification that ends the handshake was not accepted. The SDK logs that, and says that its channel is
+    /// closed.
+    handshake: Mutex<Option<HttpFault>>,
 }
 
 impl Access {
@@ -72,7 +78,16 @@ impl Access {
         closed: Closed,
     ) -> Self {
         let has_own_header = headers.any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str()));
-        Self { url: shown(url), closed, has_own_header }
+        Self { url: shown(url), closed, has_own_header, handshake: Mutex::default() }
+    }
+
+    /// Keeps the `error` of the notification that ends the handshake, if it has one, as what it means.
+    pub(in crate::tool) fn note_handshake(
+        &self,
+        error: Option<&StreamableHttpError<reqwest::Error>>,
+    ) {
+        let fault = error.map(|error| self.fault(error, false));
+        *lock(&self.handshake) = fault;
     }
 
     /// What `error` means. `is_first`: of the first message to the server.
@@ -110,6 +125,10 @@ impl Access {
             }
             StreamableHttpError::HttpStatus(status) if status.status == TOO_MANY_REQUESTS => {
                 HttpFault::Refused(causes(error))
+            }
+            StreamableHttpError::TransportChannelClosed => {
+                let handshake = lock(&self.handshake).take();
+                handshake.unwrap_or_else(|| HttpFault::Lost(causes(error)))
             }
             _ => HttpFault::Lost(causes(error)),
         }
