@@ -3,6 +3,8 @@
 
 mod requests;
 
+pub(crate) use requests::Listings;
+
 use crate::tool::elicitation::{Askable, Asker};
 use crate::tool::http::HttpFault;
 use crate::tool::incoming;

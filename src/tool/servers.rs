@@ -5,6 +5,7 @@ mod offers;
 #[cfg(test)]
 pub(crate) mod scripted;
 
+pub(crate) use crate::tool::connection::Listings;
 pub use offers::Offers;
 
 use crate::conversation::event::{CallProgress, ToolResult};

@@ -190,7 +190,7 @@ impl Fixture {
             }
             "tools/list" => self.page(params),
             "tools/call" => self.call(params),
-            "resources/list" if self.fault == "docs" => Some(docs::resources(params)),
+            "resources/list" if self.fault != "docs-without-lists" => Some(docs::resources(params)),
             "resources/read" => docs::resource(params),
             "prompts/list" => Some(docs::prompts()),
             "prompts/get" => docs::prompt(params),
@@ -201,7 +201,7 @@ impl Fixture {
     fn capabilities(&self) -> Value {
         let tools = json!({"listChanged": true});
         match self.fault.as_str() {
-            "docs" | "docs-without-lists" => {
+            "docs" | "docs-without-lists" | "docs-without-prompts" | "docs-with-broken-prompts" => {
                 json!({"tools": tools, "resources": {}, "prompts": {}})
             }
             _ => json!({"tools": tools}),

@@ -19,6 +19,14 @@ pub(crate) fn answer(fault: &str, message: &Value) -> Option<Answer> {
             let error = json!({"code": -32601, "message": "Method not found"});
             (line(&json!({"jsonrpc": "2.0", "id": id, "error": error})).into_bytes(), false)
         }
+        ("docs-without-prompts", "prompts/list") => {
+            let error = json!({"code": -32601, "message": "Method not found"});
+            (line(&json!({"jsonrpc": "2.0", "id": id, "error": error})).into_bytes(), false)
+        }
+        ("docs-with-broken-prompts", "prompts/list") => {
+            let error = json!({"code": -32000, "message": "no disk"});
+            (line(&json!({"jsonrpc": "2.0", "id": id, "error": error})).into_bytes(), false)
+        }
         (_, "tools/call") => (of_call(id, message["params"]["arguments"]["text"].as_str()?)?, {
             let text = &message["params"]["arguments"]["text"];
             text == "last" || text == "cut off"

@@ -75,9 +75,34 @@ fn a_server_that_can_not_be_asked_is_named() {
     assert!(text(&output.stderr).contains(why), "{output:?}");
     // It answers with nothing that is a list.
     let output = mcp(&["docs-without-lists"], &["resources"]);
-    let why = "duologue: the MCP server `docs-without-lists`: its answer to resources/list has no list \
-               of resources\n";
+    let why = "duologue: the MCP server `docs-without-lists`: its resources can't be listed: its answer \
+               to resources/list has no list of resources\n";
     assert_eq!((text(&output.stderr), output.status.code()), (why, Some(1)));
+}
+
+#[test]
+fn resources_are_listed_though_prompts_are_not() {
+    for (server, status, why) in [
+        ("docs-without-prompts", 0, ""),
+        (
+            "docs-with-broken-prompts",
+            1,
+            "duologue: the MCP server `docs-with-broken-prompts`: its prompts can't be listed: the server \
+             answered with error -32000: no disk\n",
+        ),
+    ] {
+        let output = mcp(&[server], &["resources"]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(text(&output.stdout).starts_with(&format!("{server}:note://1\n")), "{output:?}");
+        let output = mcp(&[server], &["prompts"]);
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(status), why));
+        assert_eq!(text(&output.stdout), "");
+    }
+    let shown = chatted_with("docs-with-broken-prompts", 0, "/tools\n/mcp\n");
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["@docs-with-broken-prompts:note://1 The first", "its prompts can't be listed: "] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
 }
 
 /// A chat with the fixture, to which these lines are piped; what it printed.
@@ -85,10 +110,15 @@ fn chatted(lines: &str) -> String {
     chatted_to(0, lines)
 }
 
-/// The same, which ends with this status.
+/// Like [`chatted`], for a chat that ends with `status`.
 fn chatted_to(status: i32, lines: &str) -> String {
+    chatted_with("docs", status, lines)
+}
+
+/// Like [`chatted_to`], for the fixture with the fault `server`.
+fn chatted_with(server: &str, status: i32, lines: &str) -> String {
     let (folder, mark) = (Folder::new(), mark());
-    fs::write(folder.path("servers"), config(&mark, &["docs"], &json!({}))).expect("a file");
+    fs::write(folder.path("servers"), config(&mark, &[server], &json!({}))).expect("a file");
     let ended = piped(&folder, &["--mcp-config", "servers"], lines);
     assert_gone(&mark);
     assert_eq!((ended.status, ended.stderr.as_str()), (status, ""), "{}", ended.stdout);

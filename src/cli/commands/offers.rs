@@ -10,13 +10,13 @@ use crate::protocol::constants::command_code;
 use crate::session::SessionMode;
 use crate::support::terminal::escape_control;
 use crate::task::server::{PromptArgument, ServerName, ServerPrompt, ServerResource};
-use crate::tool::servers::{Offers, ToolServers};
+use crate::tool::servers::{Listings, ToolServers};
 use futures_util::future::join_all;
 use serde::Serialize;
 use std::io;
 
-/// What each server has answered, in the order of their names.
-type Answers = Vec<(ServerName, Result<Offers, String>)>;
+/// The list that each server has answered with, in the order of their names.
+type Answers<T> = Vec<(ServerName, Result<Listings<T>, String>)>;
 
 /// A resource as it is written in the envelope.
 #[derive(Serialize)]
@@ -47,11 +47,11 @@ struct ListedArgument<'a> {
 
 /// Lists the resources of the servers that `args` name.
 pub(super) fn resources(args: &McpListArgs) -> Result<u8, Failure> {
-    let answers = match asked(args)? {
+    let answers = match asked(args, ToolServers::resources)? {
         Ok(answers) => answers,
         Err(error) => return Ok(unable(&error)),
     };
-    let listed = of_all(&answers, |offers| &offers.resources);
+    let listed = of_all(&answers);
     let mut out = Out::new()?;
     if args.is_json() {
         let rows = listed.map(|(server, it)| ListedResource {
@@ -77,11 +77,11 @@ pub(super) fn resources(args: &McpListArgs) -> Result<u8, Failure> {
 
 /// Lists the prompts of the servers that `args` name.
 pub(super) fn prompts(args: &McpListArgs) -> Result<u8, Failure> {
-    let answers = match asked(args)? {
+    let answers = match asked(args, ToolServers::prompts)? {
         Ok(answers) => answers,
         Err(error) => return Ok(unable(&error)),
     };
-    let listed = of_all(&answers, |offers| &offers.prompts);
+    let listed = of_all(&answers);
     let mut out = Out::new()?;
     if args.is_json() {
         let rows = listed.map(|(server, it)| ListedPrompt {
@@ -105,8 +105,14 @@ pub(super) fn prompts(args: &McpListArgs) -> Result<u8, Failure> {
     finish(&answers, &mut out)
 }
 
-/// Starts the servers, asks each, and ends them.
-fn asked(args: &McpListArgs) -> Result<io::Result<Answers>, Failure> {
+/// Starts the servers, asks each for what it is to `list`, and ends them.
+fn asked<T, F>(
+    args: &McpListArgs,
+    list: impl Fn(&ToolServers, &ServerName) -> F,
+) -> Result<io::Result<Answers<T>>, Failure>
+where
+    F: Future<Output = Result<Listings<T>, String>>,
+{
     let wrong = |error: anyhow::Error| Failure::Usage(format!("{error:#}"));
     let options = ToolOptions { servers: args.servers.clone(), ..ToolOptions::default() };
     let settings = options.settings(SessionMode::OneShot, &ProfileTools::default());
@@ -129,21 +135,27 @@ fn asked(args: &McpListArgs) -> Result<io::Result<Answers>, Failure> {
         tracing::warn!("--mcp-config: {}", escape_control(warning));
     }
     Ok(shell::runtime().map(|runtime| {
-        let answers = runtime.block_on(answers(settings));
+        let answers = runtime.block_on(answers(settings, list));
         runtime.shutdown_background();
         answers
     }))
 }
 
-async fn answers(settings: ToolSettings) -> Answers {
+async fn answers<T, F>(
+    settings: ToolSettings,
+    list: impl Fn(&ToolServers, &ServerName) -> F,
+) -> Answers<T>
+where
+    F: Future<Output = Result<Listings<T>, String>>,
+{
     let mut servers = ToolServers::new(settings.servers, settings.limits, guard());
     servers.start();
-    let asked: Vec<_> = servers.names().map(|name| (name.clone(), servers.offers(name))).collect();
-    let asked = asked.into_iter().map(async |(name, offers)| (name, offers.await));
+    let asked: Vec<_> = servers.names().map(|name| (name.clone(), list(&servers, name))).collect();
+    let asked = asked.into_iter().map(async |(name, listed)| (name, listed.await));
     let answers = join_all(asked).await;
     servers.close().await;
-    for (server, offers) in &answers {
-        let warnings = offers.iter().flat_map(|offers| &offers.warnings);
+    for (server, listed) in &answers {
+        let warnings = listed.iter().flat_map(|(_, warnings)| warnings);
         for warning in warnings {
             tracing::warn!("MCP server {server}: {}", escape_control(warning));
         }
@@ -156,19 +168,16 @@ fn unable(error: &io::Error) -> u8 {
     OUTPUT
 }
 
-/// What `list` takes from each server that has answered, with the name of the server.
-fn of_all<'a, T: 'a>(
-    answers: &'a Answers,
-    list: impl Fn(&'a Offers) -> &'a [T],
-) -> impl Iterator<Item = (&'a ServerName, &'a T)> {
-    answers.iter().flat_map(move |(server, offers)| {
-        let items = offers.as_ref().map_or(&[][..], |offers| list(offers));
+/// The items of all servers that have answered, each with the name of its server.
+fn of_all<T>(answers: &Answers<T>) -> impl Iterator<Item = (&ServerName, &T)> {
+    answers.iter().flat_map(|(server, listed)| {
+        let items = listed.as_ref().map_or(&[][..], |(items, _)| &items[..]);
         items.iter().map(move |item| (server, item))
     })
 }
 
-fn failures(answers: &Answers) -> impl Iterator<Item = &String> {
-    answers.iter().filter_map(|(_, offers)| offers.as_ref().err())
+fn failures<T>(answers: &Answers<T>) -> impl Iterator<Item = &String> {
+    answers.iter().filter_map(|(_, listed)| listed.as_ref().err())
 }
 
 fn print_about(description: &str, out: &mut Out) -> Result<(), Failure> {
@@ -178,9 +187,9 @@ fn print_about(description: &str, out: &mut Out) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print_json(
+fn print_json<T>(
     rows: impl Iterator<Item = impl Serialize>,
-    answers: &Answers,
+    answers: &Answers<T>,
     out: &mut Out,
 ) -> Result<u8, Failure> {
     let mut envelope = Envelope::new();
@@ -198,13 +207,13 @@ fn print_json(
     Ok(reported(answers))
 }
 
-fn finish(answers: &Answers, out: &mut Out) -> Result<u8, Failure> {
+fn finish<T>(answers: &Answers<T>, out: &mut Out) -> Result<u8, Failure> {
     out.flush()?;
     Ok(reported(answers))
 }
 
 /// Says which servers have failed; returns the exit status.
-fn reported(answers: &Answers) -> u8 {
+fn reported<T>(answers: &Answers<T>) -> u8 {
     for why in failures(answers) {
         message(&escape_control(why));
     }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// A list of a server, and a warning about each item that was left out.
-pub(in crate::tool) type Listings<T> = (Arc<[T]>, Vec<String>);
+pub(crate) type Listings<T> = (Arc<[T]>, Vec<String>);
 
 impl Link {
     /// All tools of the server, and a warning about those that were left out. It is asked also if it has no such
@@ -34,7 +34,8 @@ impl Link {
         }
     }
 
-    /// Its resources, as [`Self::tools`] lists its tools; none if it has no such capability.
+    /// Its resources, as [`Self::tools`] lists its tools; none if it has no such capability, or one that it does not
+    /// know itself: some SDKs declare it for all servers.
     ///
     /// # Errors
     /// If the server does not list them.
@@ -44,7 +45,7 @@ impl Link {
         }
         let request =
             |page| ClientRequest::ListResourcesRequest(ListResourcesRequest::with_param(page));
-        Ok(self.list(request).await?)
+        offered("resources", self.list(request).await)
     }
 
     /// Its prompts, as [`Self::resources`] lists its resources.
@@ -57,7 +58,7 @@ impl Link {
         }
         let request =
             |page| ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(page));
-        Ok(self.list(request).await?)
+        offered("prompts", self.list(request).await)
     }
 
     async fn list<T: Listed>(
@@ -128,5 +129,14 @@ impl Link {
         let request = CallToolRequest::new(params);
         let called = self.ask(ClientRequest::CallToolRequest(request), Some(newest)).await;
         called.map_err(|why| format!("the call failed: {}", String::from(why)))
+    }
+}
+
+/// `what` a server offers to people, by its answer.
+fn offered<T>(what: &str, listed: Result<Listings<T>, Unanswered>) -> Result<Listings<T>, String> {
+    match listed {
+        Ok(listed) => Ok(listed),
+        Err(Unanswered::UnknownMethod(_)) => Ok((Arc::new([]), Vec::new())),
+        Err(Unanswered::Failed(why)) => Err(format!("its {what} can't be listed: {why}")),
     }
 }

@@ -3,7 +3,7 @@
 use super::{ToolServers, ready};
 use crate::protocol::attachment::Attachment;
 use crate::task::server::{FilledPrompt, ServerName, ServerPrompt, ServerResource};
-use crate::tool::connection::Link;
+use crate::tool::connection::{Link, Listings};
 use crate::tool::{arguments, contents};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,29 +15,60 @@ const ANSWER_MAX: Duration = Duration::from_secs(60);
 /// The resources and prompts of a server.
 #[derive(Clone, Debug)]
 pub struct Offers {
-    /// Its resources; none if it has no such capability.
+    /// Its resources; none if it has no such capability, or did not list them.
     pub resources: Arc<[ServerResource]>,
-    /// Its prompts; none if it has no such capability.
+    /// Its prompts; none if it has no such capability, or did not list them.
     pub prompts: Arc<[ServerPrompt]>,
-    /// What was left out, for people.
+    /// What was left out, for people: items, or one of the lists.
     pub warnings: Vec<String>,
 }
 
 impl ToolServers {
-    /// The resources and prompts that a server lists. A server that is being started is waited for.
+    /// The resources and prompts that a server lists; one list if it does not give the other. A server that is being
+    /// started is waited for.
     ///
     /// # Errors
-    /// The future's: why they can't be listed, with the name of the server.
+    /// The future's: why neither can be listed, with the name of the server.
     pub fn offers(
         &self,
         server: &ServerName,
     ) -> impl Future<Output = Result<Offers, String>> + Send + 'static + use<> {
-        self.asked(server, "list its resources and prompts", |link| async move {
-            let (resources, mut warnings) = link.resources().await?;
-            let (prompts, more) = link.prompts().await?;
-            warnings.extend(more);
-            Ok(Offers { resources, prompts, warnings })
-        })
+        let config = self.servers.get(server).map(|known| Arc::clone(&known.config));
+        let asked = self.asked(server, "list its resources and prompts", |link| async move {
+            offers(link.resources().await, link.prompts().await)
+        });
+        async move {
+            let mut offers = asked.await?;
+            if let Some(config) = config {
+                offers.warnings.iter_mut().for_each(|warning| *warning = config.shown(warning));
+            }
+            Ok(offers)
+        }
+    }
+
+    /// The resources that a server lists, and a warning about each that was left out. A server that is being started
+    /// is waited for.
+    ///
+    /// # Errors
+    /// The future's: why they can't be listed, with the name of the server.
+    pub(crate) fn resources(
+        &self,
+        server: &ServerName,
+    ) -> impl Future<Output = Result<Listings<ServerResource>, String>> + Send + 'static + use<>
+    {
+        self.asked(server, "list its resources", |link| async move { link.resources().await })
+    }
+
+    /// The prompts that a server lists, and a warning about each that was left out. A server that is being started is
+    /// waited for.
+    ///
+    /// # Errors
+    /// The future's: why they can't be listed, with the name of the server.
+    pub(crate) fn prompts(
+        &self,
+        server: &ServerName,
+    ) -> impl Future<Output = Result<Listings<ServerPrompt>, String>> + Send + 'static + use<> {
+        self.asked(server, "list its prompts", |link| async move { link.prompts().await })
     }
 
     /// The contents of a server's resource, as attachments.
@@ -107,5 +138,41 @@ impl ToolServers {
                 )),
             }
         }
+    }
+}
+
+/// What there is of both lists; why there is neither.
+fn offers(
+    resources: Result<Listings<ServerResource>, String>,
+    prompts: Result<Listings<ServerPrompt>, String>,
+) -> Result<Offers, String> {
+    let faults = [resources.as_ref().err(), prompts.as_ref().err()];
+    let mut warnings: Vec<_> = faults.into_iter().flatten().cloned().collect();
+    if resources.is_err() && prompts.is_err() {
+        return Err(warnings.join("; "));
+    }
+    let (resources, of_resources) = resources.unwrap_or_default();
+    let (prompts, of_prompts) = prompts.unwrap_or_default();
+    warnings.extend(of_resources.into_iter().chain(of_prompts));
+    Ok(Offers { resources, prompts, warnings })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed<T>() -> Result<Listings<T>, String> {
+        Ok((Arc::new([]), vec!["one of them is odd".to_owned()]))
+    }
+
+    #[test]
+    fn one_list_is_offered_without_the_other() {
+        let why = |what: &str| format!("its {what} can't be listed: no disk");
+        let half = offers(Err(why("resources")), listed()).expect("the prompts");
+        assert_eq!(half.warnings, [why("resources"), "one of them is odd".to_owned()]);
+        let half = offers(listed(), Err(why("prompts"))).expect("the resources");
+        assert_eq!(half.warnings, [why("prompts"), "one of them is odd".to_owned()]);
+        let none = offers(Err(why("resources")), Err(why("prompts"))).expect_err("neither");
+        assert_eq!(none, format!("{}; {}", why("resources"), why("prompts")));
     }
 }

@@ -92,7 +92,8 @@ impl State {
         };
         let resources = listed(&offers.resources, "resources", resource);
         let prompts = listed(&offers.prompts, "prompts", prompt);
-        resources.chain(prompts).collect()
+        let warnings = listed(&offers.warnings, "warnings", |warning| format!("  {warning}"));
+        resources.chain(prompts).chain(warnings).collect()
     }
 }
 
@@ -203,11 +204,15 @@ mod tests {
         let mut scene = scene();
         let failed = Err("the MCP server `docs:old`: it \u{1b}[2J fails".to_owned());
         scene.event(Event::Offered { server: "docs:old".to_owned(), offers: failed });
+        let mut half = offers();
+        half.warnings.push("its templates can't be \u{1b}[31mlisted".to_owned());
+        scene.event(Event::Offered { server: "docs".to_owned(), offers: Ok(half) });
         let lines = ["docs", "docs:old"].map(|server| scene.state.offer_lines(server));
         let expected = [
             "  @docs:note://1  One",
             "  @\"docs:note://is it?\"  Is it?",
             "  /docs:sum path=… [style=…]  Sums up.",
+            "  its templates can't be listed",
         ];
         assert_eq!(lines[0], expected);
         assert!(!lines[1][0].contains('\u{1b}') && lines[1][0].contains("fails"), "{lines:?}");
