@@ -8,17 +8,20 @@ use crate::tool::http_listening::{Listeners, Listening};
 use crate::tool::incoming;
 use crate::tool::line_transport::MESSAGE_BYTES_MAX;
 use futures_util::{Stream, StreamExt, stream};
-use reqwest::Client;
 use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::{Client, StatusCode};
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage};
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
 use rmcp::transport::streamable_http_client::{
-    StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+    AuthRequiredError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
+
+/// The beginning of what the SDK says of an answer with status 401 that has no challenge (`WWW-Authenticate`).
+const UNAUTHORIZED: &str = "HTTP 401";
 
 /// How often a stream of notifications is opened again without having received an event.
 pub(super) const RECONNECTS_MAX: u32 = 5;
@@ -150,6 +153,23 @@ impl PacedClient {
     }
 }
 
+/// `error`, or that a login is required if the server has said so by its status alone: the challenge that belongs to it
+/// is left out by many, and the SDK would neither refresh a token nor say so.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the list of the SDK's errors is open")]
+fn challenged(error: StreamableHttpError<reqwest::Error>) -> StreamableHttpError<reqwest::Error> {
+    let unauthorized = match &error {
+        StreamableHttpError::UnexpectedServerResponse(what) if what.starts_with(UNAUTHORIZED) => {
+            Some(what.to_string())
+        }
+        StreamableHttpError::Client(error) if error.status() == Some(StatusCode::UNAUTHORIZED) => {
+            Some(UNAUTHORIZED.to_owned())
+        }
+        _ => None,
+    };
+    let required = |what| StreamableHttpError::AuthRequired(AuthRequiredError::new(what));
+    unauthorized.map_or(error, required)
+}
+
 /// `answer`, or that a message without an answer was accepted, whatever the server sent with a status that says so: the
 /// specification asks for status 202 and nothing else. The SDK would give the connection up.
 fn accepted(answer: PostAnswer, posted: &Posted) -> PostAnswer {
@@ -259,7 +279,7 @@ impl StreamableHttpClient for PacedClient {
             headers,
             max_sse_event_size,
         );
-        let posted = accepted(posted.await, &sent);
+        let posted = accepted(posted.await.map_err(challenged), &sent);
         if sent == Posted::Initialized {
             self.access.note_handshake(posted.as_ref().err());
         }
@@ -320,7 +340,7 @@ impl StreamableHttpClient for PacedClient {
             headers,
             max_sse_event_size,
         );
-        let stream = opened.await?;
+        let stream = opened.await.map_err(challenged)?;
         listening.iter_mut().for_each(Listening::opened);
         Ok(self.observed(stream, Posted::Other, listening))
     }

@@ -122,6 +122,9 @@ fn answer(request: &Request) -> Option<String> {
     if request.line.contains("/missing") {
         return Some(response("404 Not Found", "", "<html>not here</html>"));
     }
+    if request.line.contains("/locked") {
+        return Some(response("401 Unauthorized", "", "no token"));
+    }
     if request.line.contains("/private") {
         return Some(response("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", ""));
     }

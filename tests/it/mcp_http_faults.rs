@@ -111,6 +111,19 @@ async fn an_authorization_of_the_configuration_is_named_where_it_is_not_accepted
 }
 
 #[tokio::test]
+async fn a_login_is_required_by_a_status_without_a_challenge_too() {
+    let server = HttpServer::start();
+    let url = server.url("/locked");
+    let mut servers = servers_with(&url, &json!({}));
+    let (ServerState::Failed { reason }, _) = first_state(&mut servers).await else {
+        panic!("it started")
+    };
+    let login = format!("`duologue mcp login {url}` makes one");
+    assert!(reason.contains(&login) && reason.contains("401 Unauthorized: no token"), "{reason}");
+    servers.close().await;
+}
+
+#[tokio::test]
 async fn a_scope_that_is_missing_is_named() {
     let server = HttpServer::start();
     let url = server.url("/mcp");

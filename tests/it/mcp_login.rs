@@ -198,6 +198,16 @@ fn tokens_are_refreshed_when_they_expire_or_are_revoked() {
     assert_eq!(server.refreshes(), before + 1);
 }
 
+#[test]
+fn a_token_is_refreshed_where_a_status_alone_says_that_it_is_revoked() {
+    let (server, person) = (OauthServer::start(3_600), Person::new());
+    person.log_in(&server);
+    server.omit_challenge();
+    server.revoke();
+    person.check_tools(&server);
+    assert_eq!(server.refreshes(), 1);
+}
+
 /// The server takes each refresh token once: a process that used an old one would end the login.
 #[test]
 fn processes_refresh_one_after_the_other() {

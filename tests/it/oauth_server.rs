@@ -34,6 +34,8 @@ struct State {
     writes_text: bool,
     /// Every refresh is refused, with the token in the reason.
     rejects_refresh: bool,
+    /// A message without a good token is answered with a status alone.
+    omits_challenge: bool,
     challenge: String,
     tokens: u64,
     /// The tokens that are good now.
@@ -81,6 +83,11 @@ impl OauthServer {
 
     pub(crate) fn reject_refreshes(&self) {
         self.state().rejects_refresh = true;
+    }
+
+    /// From now on a message without a good token is answered with a status alone.
+    pub(crate) fn omit_challenge(&self) {
+        self.state().omits_challenge = true;
     }
 
     /// From now on clients can't register, and need a secret to get tokens.
@@ -283,7 +290,8 @@ impl State {
                 "WWW-Authenticate: Bearer error=\"invalid_token\", error_description=\"{token} is \
                  not good\", resource_metadata=\"{metadata}\"\r\n"
             );
-            return response("401 Unauthorized", &challenge, "");
+            let challenge = if self.omits_challenge { "" } else { challenge.as_str() };
+            return response("401 Unauthorized", challenge, "");
         }
         let message: Value = serde_json::from_str(body).expect("JSON");
         let result = match message["method"].as_str() {
