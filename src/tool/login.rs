@@ -28,6 +28,21 @@ const STEP_MAX: Duration = Duration::from_secs(60);
 /// The name under which this program is registered, which people see when they are asked.
 const CLIENT_NAME: &str = "duologue";
 
+/// The beginning of what the SDK says of an answer of the authorization server that is an error.
+const ERROR_ANSWER: &str = "Server returned error response: ";
+
+/// The errors of such answers with which a request for tokens is refused (RFC 6749, section 5.2; RFC 8707, section 2):
+/// the next one would be as well.
+const REFUSALS: [&str; 7] = [
+    "invalid_client",
+    "invalid_grant",
+    "invalid_request",
+    "invalid_scope",
+    "invalid_target",
+    "unauthorized_client",
+    "unsupported_grant_type",
+];
+
 /// How this program is known at the authorization server, beyond what the server says itself.
 #[derive(Clone, Debug, Default)]
 pub struct LoginOptions {
@@ -181,9 +196,20 @@ fn said(file: &LoginFile, error: &AuthError) -> String {
     file.shown(&unreached(error).unwrap_or_else(|| causes(error)))
 }
 
-/// Whether no connection could be made, to the server or to that of its login.
-pub(super) fn is_unreached(error: &AuthError) -> bool {
-    unreached(error).is_some()
+/// Whether there may be a token later: no connection could be made, to the server or to that of its login, or that one
+/// has a fault of its own.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the list of the SDK's errors is open")]
+pub(super) fn is_passing(error: &AuthError) -> bool {
+    match error {
+        AuthError::TokenRefreshFailed(why) => !is_refusal(why),
+        _ => unreached(error).is_some(),
+    }
+}
+
+/// Whether `why`, which the SDK says of a request for tokens, is that the authorization server has refused it.
+fn is_refusal(why: &str) -> bool {
+    let error = why.strip_prefix(ERROR_ANSWER);
+    error.is_some_and(|error| REFUSALS.iter().any(|refusal| error.starts_with(refusal)))
 }
 
 /// That no connection could be made, if that is why.

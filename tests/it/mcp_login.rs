@@ -275,6 +275,19 @@ fn a_login_that_is_over_says_what_to_do_without_its_tokens() {
 }
 
 #[test]
+fn a_fault_of_the_authorization_server_is_not_the_end_of_a_login() {
+    let (server, person) = (OauthServer::start(1), Person::new());
+    person.log_in(&server);
+    server.fail();
+    let failed = person.tools(&server);
+    assert_eq!(failed.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&failed.stderr);
+    assert!(text.contains("the authorization server answered with status 500"), "{text}");
+    assert!(!text.contains("duologue mcp login"), "{text}");
+    assert_eq!(person.files().len(), 1);
+}
+
+#[test]
 fn a_login_is_for_addresses_that_nobody_can_read_along() {
     let person = Person::new();
     for (url, expected) in [

@@ -34,6 +34,8 @@ struct State {
     writes_text: bool,
     /// Every refresh is refused, with the token in the reason.
     rejects_refresh: bool,
+    /// Every request for tokens is answered with status 500.
+    fails: bool,
     /// A message without a good token is answered with a status alone.
     omits_challenge: bool,
     challenge: String,
@@ -83,6 +85,11 @@ impl OauthServer {
 
     pub(crate) fn reject_refreshes(&self) {
         self.state().rejects_refresh = true;
+    }
+
+    /// From now on every request for tokens is answered with status 500.
+    pub(crate) fn fail(&self) {
+        self.state().fails = true;
     }
 
     /// From now on a message without a good token is answered with a status alone.
@@ -244,6 +251,9 @@ impl State {
     }
 
     fn token(&mut self, asked: &Form, authorization: Option<&str>) -> String {
+        if self.fails {
+            return response("500 Internal Server Error", "Content-Type: text/plain\r\n", "oops");
+        }
         let basic = BASE64.encode(format!("client-1:{CLIENT_SECRET}").as_bytes());
         if self.needs_secret && authorization != Some(&format!("Basic {basic}")) {
             return json_response("401 Unauthorized", &json!({ "error": "invalid_client" }));

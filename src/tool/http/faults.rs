@@ -109,7 +109,7 @@ impl Access {
                 let scope = error.required_scope.as_deref();
                 HttpFault::Refused(format!("{} ({error})", self.forbidden(scope)))
             }
-            StreamableHttpError::Auth(auth) if login::is_unreached(auth) => {
+            StreamableHttpError::Auth(auth) if login::is_passing(auth) => {
                 HttpFault::Unreached(causes(error))
             }
             StreamableHttpError::Auth(_) | StreamableHttpError::ReservedHeaderConflict(_) => {
@@ -191,12 +191,33 @@ pub(super) fn shown(url: &Url) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rmcp::transport::auth::AuthError;
     use rmcp::transport::streamable_http_client::HttpStatusError;
+
+    fn access() -> Access {
+        let url = Url::parse("http://127.0.0.1/mcp").expect("a URL");
+        Access::new(&url, std::iter::empty(), Closed::new(None))
+    }
+
+    #[test]
+    fn a_login_that_can_not_be_refreshed_now_may_be_later_unless_that_was_refused() {
+        for (why, is_passing) in [
+            ("Request failed", true),
+            ("Failed to parse server response", true),
+            ("Server returned error response: temporarily_unavailable: status 500", true),
+            ("Server returned error response: invalid_client: unknown", false),
+            ("Server returned error response: unauthorized_client", false),
+        ] {
+            let error = AuthError::TokenRefreshFailed(why.to_owned());
+            let fault = access().fault(&StreamableHttpError::Auth(error), false);
+            assert_eq!(matches!(fault, HttpFault::Unreached(_)), is_passing, "{why}");
+            assert_eq!(matches!(fault, HttpFault::Refused(_)), !is_passing, "{why}");
+        }
+    }
 
     #[test]
     fn a_message_that_is_rejected_was_not_acted_upon() {
-        let url = Url::parse("http://127.0.0.1/mcp").expect("a URL");
-        let access = Access::new(&url, std::iter::empty(), Closed::new(None));
+        let access = access();
         let answered = |what: &str| {
             StreamableHttpError::UnexpectedServerResponse(format!("HTTP {what}: no").into())
         };

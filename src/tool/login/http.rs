@@ -1,13 +1,17 @@
 //! Sends the requests of a login.
 
 use super::is_safe_uri;
-use reqwest::{Client, Request};
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::{Client, Request, StatusCode};
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io;
 
 /// Longest answer to a request of a login.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+
+/// The type of requests for tokens (RFC 6749, section 4.1.3); all others ask for or send JSON.
+const FORM_TYPE: &[u8] = b"application/x-www-form-urlencoded";
 
 /// A client that follows no redirect, sends no token in the clear and reads no long answer.
 pub(super) struct LoginHttp {
@@ -29,10 +33,12 @@ impl OAuthHttpClient for LoginHttp {
                     "an address of the login is neither https:// nor on this machine".into()
                 );
             }
+            let is_for_tokens = is_form(request.headers());
             let mut request = Request::try_from(request)?;
             *request.timeout_mut() = timeout;
             let mut response = self.client.execute(request).await?;
-            let mut answer = http::Response::builder().status(response.status());
+            let status = response.status();
+            let mut answer = http::Response::builder().status(status);
             if let Some(headers) = answer.headers_mut() {
                 headers.clone_from(response.headers());
             }
@@ -44,9 +50,26 @@ impl OAuthHttpClient for LoginHttp {
                 }
                 body.extend_from_slice(&piece);
             }
-            Ok(answer.body(with_seconds(body))?)
+            let is_failed = is_for_tokens && status.is_server_error();
+            let body = if is_failed { with_error(body, status) } else { with_seconds(body) };
+            Ok(answer.body(body)?)
         })
     }
+}
+
+fn is_form(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|it| it.as_bytes().starts_with(FORM_TYPE))
+}
+
+/// The `answer` to a request for tokens with a `status` from 500, or such an error as OAuth has if it is none (RFC 6749,
+/// section 4.1.2.1): the SDK says of another one that it can't be parsed, and not its status.
+fn with_error(answer: Vec<u8>, status: StatusCode) -> Vec<u8> {
+    let written = serde_json::from_slice::<Value>(&answer).unwrap_or_default();
+    if written["error"].is_string() {
+        return answer;
+    }
+    let about = format!("the authorization server answered with status {}", status.as_u16());
+    json!({ "error": "temporarily_unavailable", "error_description": about }).to_string().into()
 }
 
 /// The JSON `answer` with the lifetime of a token as a number (RFC 6749, section 5.1): some servers write it as a text,
