@@ -10,6 +10,7 @@ use crate::engine::provider::http;
 use crate::engine::provider::roots::RootsReader;
 use crate::tool::config::Protected;
 use crate::tool::connection::{Closed, Closing};
+use crate::tool::http_answers;
 use crate::tool::http_streams::{PacedClient, RECONNECT_DELAY_MAX, RECONNECTS_MAX};
 use crate::tool::login::{self, LoginFile};
 use reqwest::header::{HeaderName, HeaderValue};
@@ -124,9 +125,12 @@ impl Transport<RoleClient> for HttpTransport {
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
-        let message = self.inner.receive().await;
-        if message.is_none() {
-            self.closed.send_replace(Some(Closing::Remote));
+        let mut message = self.inner.receive().await;
+        match &mut message {
+            Some(message) => http_answers::unwrap_result(message),
+            None => {
+                self.closed.send_replace(Some(Closing::Remote));
+            }
         }
         message
     }

@@ -1,14 +1,24 @@
 //! The answers to what is posted over HTTP (pure). The SDK finds the call that an answer is for by its id, and a call
 //! whose answer has none, or another one, would wait for its time limit: the answer to a POST is for what was posted.
 
+use crate::protocol::json::{DEPTH_MAX, depth};
 use crate::tool::incoming::{self, Answer};
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, JsonRpcError,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, CustomResult, ErrorData, JsonRpcError,
     JsonRpcMessage, JsonRpcResponse, RequestId, ServerJsonRpcMessage, ServerResult,
 };
+use serde_json::Value;
 
 /// Says in the error of a server that it does not know the session, in whatever other words.
 const SESSION_WORD: &str = "session";
+
+/// The only member of a result that is on its way through the SDK. The SDK reads a result as the first of its types that
+/// it fits, and drops the members that this type does not have: those of a call that has an empty list `tools` as well
+/// would be gone.
+const WRAPPER: &str = "duologue/result";
+
+/// The levels above a result that is wrapped: those of the message and of the wrapper.
+const WRAPPED_DEPTH: usize = 2;
 
 /// What was posted, as far as its answer depends on that.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +129,28 @@ impl Posted {
     }
 }
 
+/// Wraps the result of `message`, if it is one that is passed on as it is, so that the SDK reads it as no other type. A
+/// result that would be nested too deep for the SDK stays as it is.
+pub(super) fn wrap_result(message: &mut ServerJsonRpcMessage) {
+    if let JsonRpcMessage::Response(response) = message
+        && let ServerResult::CustomResult(CustomResult(result)) = &mut response.result
+        && depth(result) + WRAPPED_DEPTH <= DEPTH_MAX
+    {
+        let members = [(WRAPPER.to_owned(), result.take())];
+        *result = Value::Object(members.into_iter().collect());
+    }
+}
+
+/// Undoes [`wrap_result`]; leaves any other message as it is.
+pub(super) fn unwrap_result(message: &mut ServerJsonRpcMessage) {
+    if let JsonRpcMessage::Response(response) = message
+        && let ServerResult::CustomResult(CustomResult(result)) = &mut response.result
+        && let Some(wrapped) = result.get_mut(WRAPPER)
+    {
+        *result = wrapped.take();
+    }
+}
+
 /// Servers return the id as the number that it was, or as a string of its digits.
 pub(super) fn is_same(one: &RequestId, other: &RequestId) -> bool {
     one.to_string() == other.to_string()
@@ -131,7 +163,7 @@ fn is_of_session(error: &ErrorData) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn answered(message: Value, in_session: bool) -> Result<Value, NoAnswer> {
         let posted = Posted::Request(RequestId::Number(7));
@@ -158,6 +190,33 @@ mod tests {
         // That of a tool, and of a server without sessions.
         assert_eq!(answered(message(json!(7)), true), Ok(message(json!(7))));
         assert_eq!(answered(message(json!(null)), false), Ok(message(json!(7))));
+    }
+
+    #[test]
+    fn a_result_that_is_wrapped_is_not_read_as_another_type() {
+        let nested = |levels: usize| {
+            let text = "[".repeat(levels) + &"]".repeat(levels);
+            serde_json::from_str::<Value>(&text).expect("JSON")
+        };
+        for result in [
+            nested(DEPTH_MAX - 2),
+            nested(DEPTH_MAX - 1),
+            json!({"content": [{"type": "text", "text": "hi"}], "tools": []}),
+            json!({"contents": [], "action": "accept", "resultType": "complete"}),
+            json!({}),
+            json!(null),
+            json!("text"),
+            json!([1]),
+        ] {
+            let custom = ServerResult::CustomResult(CustomResult::new(result.clone()));
+            let mut message = JsonRpcMessage::response(custom, RequestId::Number(7));
+            wrap_result(&mut message);
+            let written = serde_json::to_string(&message).expect("JSON");
+            let mut read: ServerJsonRpcMessage = serde_json::from_str(&written).expect("a message");
+            unwrap_result(&mut read);
+            let expected = json!({"jsonrpc": "2.0", "id": 7, "result": result});
+            assert_eq!(serde_json::to_value(read).expect("JSON"), expected);
+        }
     }
 
     #[test]

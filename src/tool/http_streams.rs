@@ -3,7 +3,7 @@
 
 use crate::support::lock;
 use crate::tool::http::Access;
-use crate::tool::http_answers::{NoAnswer, Posted};
+use crate::tool::http_answers::{self, NoAnswer, Posted};
 use crate::tool::http_listening::{Listeners, Listening};
 use crate::tool::incoming;
 use crate::tool::line_transport::MESSAGE_BYTES_MAX;
@@ -209,9 +209,10 @@ fn messages(event: Event, posted: &Posted) -> Vec<Event> {
 fn readable(data: String, posted: &Posted) -> Vec<String> {
     let mut messages = incoming::read(data.as_bytes(), posted.answer());
     for message in &mut messages {
-        if let (JsonRpcMessage::Error(error), Some(id)) = (message, posted.id()) {
+        if let (JsonRpcMessage::Error(error), Some(id)) = (&mut *message, posted.id()) {
             error.id.get_or_insert_with(|| id.clone());
         }
+        http_answers::wrap_result(message);
     }
     let texts: Vec<_> = messages.iter().filter_map(|it| serde_json::to_string(it).ok()).collect();
     if texts.is_empty() { vec![data] } else { texts }
@@ -398,12 +399,12 @@ mod tests {
         let answer = |result: &str| format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result}}}"#);
         let deep = answer(&("[".repeat(200) + &"]".repeat(200)));
         assert!(read(&deep).starts_with(r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000"#));
-        for other in [&answer(r#"{"odd":[1]}"#), "no JSON"] {
-            assert_eq!(read(other), other);
-        }
-        assert_eq!(read(&answer(r#""cut \ud83d""#)), answer("\"cut \u{fffd}\""));
-        let (one, other) = (answer("1"), answer("2"));
-        assert_eq!(read(&format!("[{one},{other}]")), format!("{one} and {other}"));
+        assert_eq!(read("no JSON"), "no JSON");
+        let wrapped = |result: &str| answer(&format!(r#"{{"duologue/result":{result}}}"#));
+        assert_eq!(read(&answer(r#"{"odd":[1]}"#)), wrapped(r#"{"odd":[1]}"#));
+        assert_eq!(read(&answer(r#""cut \ud83d""#)), wrapped("\"cut \u{fffd}\""));
+        let batch = format!("[{},{}]", answer("1"), answer("2"));
+        assert_eq!(read(&batch), format!("{} and {}", wrapped("1"), wrapped("2")));
         let error = r#"{"code":-32000,"message":"no"}"#;
         let expected = format!(r#"{{"jsonrpc":"2.0","id":7,"error":{error}}}"#);
         for id in [r#""id":null,"#, "", r#""result":null,"id":7,"#] {

@@ -237,6 +237,13 @@ fn odd(request: &Request) -> Option<String> {
             let event = format!("data: {}\n\n", error("no disk"));
             Some(response("200 OK", "Content-Type: text/event-stream\r\n", &event))
         }
+        "with lists" => {
+            let content = json!([{"type": "text", "text": "found"}]);
+            let result = json!({"content": content, "tools": [], "resources": []});
+            let answer = json!({"jsonrpc": "2.0", "id": request.message["id"], "result": result});
+            let event = format!("data: {answer}\n\n");
+            Some(response("200 OK", "Content-Type: text/event-stream\r\n", &event))
+        }
         "other id" => {
             let result = json!({"content": [{"type": "text", "text": "of another"}]});
             let answer = json!({"jsonrpc": "2.0", "id": 4711, "result": result});
@@ -346,6 +353,16 @@ async fn an_answer_without_the_id_of_its_call_is_that_of_the_call() {
     }
     assert!(matches!(call(&servers, "search").await, ToolResult::Success(_)));
     assert_eq!(server.count("initialize"), 1);
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn the_content_of_a_result_in_a_stream_is_read_beside_empty_lists() {
+    let server = HttpServer::start();
+    let mut servers = servers(&server.url("/mcp"));
+    assert_eq!(first_state(&mut servers).await.0, ServerState::Ready);
+    let found = call(&servers, "with lists").await;
+    assert_eq!(found, ToolResult::Success("found".to_owned()));
     servers.close().await;
 }
 
