@@ -10,8 +10,13 @@ const NOT: char = '!';
 /// The end of the name of a message that is in snapshots and no event.
 const ENTITY: &str = "Entity";
 
+/// The events with which a run waits for its client, up to an hour. Clients get them only after they have asked for
+/// approvals, tools of their own or compactions.
+const QUESTIONS: [&str; 3] =
+    ["CompactionProposed", "FrontendToolCallRequested", "ToolApprovalRequested"];
+
 /// Which events are written. Written is what fits one of the names, or any name if there is none, and
-/// none of those with a `!`. By default all are.
+/// none of those with a `!`; and always the events with which a run waits for its client. By default all are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventFilter {
     shown: Vec<String>,
@@ -50,7 +55,9 @@ impl EventFilter {
     /// Whether events of this name are written.
     pub fn shows(&self, name: &str) -> bool {
         let fits_any = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, name));
-        (self.shown.is_empty() || fits_any(&self.shown)) && !fits_any(&self.hidden)
+        // A client that never saw the question would wait for the run, and the run for the client.
+        let is_question = QUESTIONS.contains(&name);
+        is_question || (self.shown.is_empty() || fits_any(&self.shown)) && !fits_any(&self.hidden)
     }
 }
 
@@ -80,6 +87,17 @@ mod tests {
         check("*", &[patch, started], &[]);
         check("Chat?extPatch", &[patch], &[started]);
         assert!(EventFilter::default().shows(patch));
+    }
+
+    #[test]
+    fn what_a_run_waits_for_its_client_with_is_always_written() {
+        for question in QUESTIONS {
+            assert!(NAMES.contains(&question), "{question}");
+            for list in ["ChatRun*", "!*Requested,!*Proposed", "!*"] {
+                let filter = EventFilter::parse(list).expect("a list");
+                assert!(filter.shows(question), "{question} {list}");
+            }
+        }
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(crate) fn calls(calls: &[(&str, &str, &str)]) -> Vec<Step> {
 }
 
 /// A server whose engine plays [`SCRIPT`], and the folder that holds it.
-fn scripted(args: &[&str]) -> (Folder, Server) {
+pub(crate) fn scripted(args: &[&str]) -> (Folder, Server) {
     let folder = Folder::new();
     std::fs::write(folder.path("script"), SCRIPT).expect("a file");
     let script = folder.name("script");
@@ -46,7 +46,7 @@ fn scripted(args: &[&str]) -> (Folder, Server) {
 }
 
 /// Declares the tool, submits, and waits until both calls of the script wait for the client.
-fn asked(server: &mut Server) {
+pub(crate) fn asked(server: &mut Server) {
     server.send(declare("tools"));
     assert_eq!(server.wait_done("tools"), "ok");
     server.send(submit("run", "what time is it?"));

@@ -13,12 +13,12 @@ use crate::store::{events, kill};
 use serde_json::{Value, json};
 
 /// Every answer is counted as 122 tokens, with its request: with the next prompt more than 85 % of these.
-const TOO_LONG: [&str; 6] =
+pub(crate) const TOO_LONG: [&str; 6] =
     ["--context-tokens", "150", "--retries", "0", "--compact-prompt", "Summarize it."];
 
 const OPENAI: Interface = Interface { engine: "openai", launch: openai, says };
 
-fn says(text: &str) -> Vec<Step> {
+pub(crate) fn says(text: &str) -> Vec<Step> {
     vec![Step::Text(text.to_owned()), Step::Finish("stop", Some((110, 12))), Step::Done]
 }
 
@@ -46,7 +46,7 @@ fn no_list() -> Vec<Step> {
 }
 
 /// A prompt that is worth to be summarized, and ends so.
-fn long(prompt: &str) -> String {
+pub(crate) fn long(prompt: &str) -> String {
     format!("{}{prompt}", "more and ".repeat(10))
 }
 

@@ -1,10 +1,15 @@
 //! `--events`, and `events` of an `enable`: only the events that a client wants are written.
 
+use crate::client_tools::{asked, result, scripted};
+use crate::compaction::{TOO_LONG, long, says};
 use crate::frames::{Frame, submit};
+use crate::mcp_servers::{assert_gone, config, mark};
 use crate::once::run;
-use crate::server::{Folder, echo};
+use crate::provider::Provider;
+use crate::server::{Folder, echo, openai};
 use crate::tools;
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::fs;
 
 const PROMPT: &str = "a few words";
 
@@ -116,4 +121,49 @@ fn a_wrong_list_is_refused_and_other_outputs_have_all_they_need() {
         Some(frame["uiEvent"]["name"].as_str()?.to_owned())
     });
     assert!(names.into_iter().all(|name| name == "ChatTextPatch"));
+}
+
+const FEW: [&str; 2] = ["--events", "ChatTextPatch,ChatRun*"];
+
+/// A run would wait for the client, and the client for the run.
+#[test]
+fn a_list_leaves_out_no_question_about_a_tool() {
+    let (mark, folder) = (mark(), Folder::new());
+    fs::write(folder.path("servers"), config(&mark, &["none"], &json!({}))).expect("a file");
+    let call = json!({ "tools": [{ "name": "act", "arguments": { "text": "nothing" } }] });
+    fs::write(folder.path("script"), format!("{call}\n{{\"text\":\"done\"}}\n")).expect("a file");
+    let (servers, script) = (folder.name("servers"), folder.name("script"));
+    let own = ["--mcp-config", &servers, "--echo-script", &script];
+    let asks = ["--approval", "ask", "--extensions", "approvals"];
+    let mut server = echo(&[&own[..], &asks, &FEW].concat()).start();
+    server.send(submit("run", "go"));
+    server.wait_event("ToolApprovalRequested");
+    server.send(r#"{"requestId":"d","approve":{"toolCallId":"call_1","decision":"DENY"}}"#);
+    assert_eq!(server.wait_done("run"), "ok");
+    server.finish();
+    assert_gone(&mark);
+}
+
+#[test]
+fn a_list_leaves_out_no_call_of_a_tool_of_the_client() {
+    let (_folder, mut server) = scripted(&FEW);
+    asked(&mut server);
+    for call in ["call_1", "call_2"] {
+        server.send(result(call, call, json!("noon")));
+    }
+    assert_eq!(server.wait_done("run"), "ok");
+    server.finish();
+}
+
+#[test]
+fn a_list_leaves_out_no_proposal_of_a_compaction() {
+    let provider = Provider::start(vec![says("one"), says("two")]);
+    let asks = ["--compact", "ask", "--extensions", "compaction"];
+    let mut server = openai(&provider, &[&asks[..], &TOO_LONG, &FEW].concat()).start();
+    assert_eq!(server.turn("r1", &long("first prompt")), "ok");
+    server.send(submit("r2", &long("second prompt")));
+    server.wait_event("CompactionProposed");
+    server.send(r#"{"requestId":"no","compact":{"decline":true}}"#);
+    assert_eq!(server.wait_done("r2"), "ok");
+    server.finish();
 }
