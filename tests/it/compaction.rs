@@ -280,24 +280,40 @@ fn a_summary_that_makes_the_conversation_longer_is_not_used() {
     assert!(sent.contains("SUMMARY") && sent.ends_with("third"), "{sent}");
 }
 
-/// The model that is to write summaries may be one that this provider does not have.
+/// The model that is to write summaries may be one that this provider does not have, one that writes none, and one that
+/// can be sent less than the conversation.
 #[test]
 fn a_summary_that_its_own_model_can_not_write_is_asked_of_the_one_that_answers() {
     let refused = vec![Step::Status(401, Vec::new(), String::new())];
-    let script = vec![says("one"), refused, says("SUMMARY"), says("two")];
-    let provider = Provider::start(script);
-    let own = ["--compact-model", "small", "--extensions", "compaction"];
-    let mut server = openai(&provider, &[&TOO_LONG[..], &own].concat()).start();
-    assert_eq!(server.turn("r1", &long("first prompt")), "ok");
-    assert_eq!(server.turn("r2", &long("second prompt")), "ok");
-    let ended = server.finish();
-    assert_eq!(compactions(&ended.frames), [("r2", "CompactionStarted"), ("r2", "Compacted")]);
-    let told = "the model small could not summarize the conversation, so scripted is asked";
-    assert_eq!(ended.stderr.matches(told).count(), 1, "{}", ended.stderr);
-    let model = |number| provider.wait_request(number).body["model"].clone();
-    assert_eq!([1, 2, 3, 4].map(model), ["scripted", "small", "scripted", "scripted"]);
-    let [sent] = &texts(&provider.wait_request(4))[..] else { panic!("one message") };
-    assert!(sent.contains("SUMMARY") && sent.ends_with("second prompt"), "{sent}");
+    let ends = |text: &str, reason: &'static str| {
+        vec![Step::Text(text.to_owned()), Step::Finish(reason, Some((110, 12))), Step::Done]
+    };
+    let called = calls(&[("a", "get_time", "{}")]);
+    for failed in [
+        refused,
+        ends(" ", "stop"),
+        ends("What was", "length"),
+        ends("What was", "content_filter"),
+        says(&rambling()),
+        called,
+        too_long(),
+    ] {
+        let script = vec![says("one"), failed, says("SUMMARY"), says("two")];
+        let provider = Provider::start(script);
+        let own = ["--compact-model", "small", "--extensions", "compaction"];
+        let mut server = openai(&provider, &[&TOO_LONG[..], &own].concat()).start();
+        assert_eq!(server.turn("r1", &long("first prompt")), "ok");
+        assert_eq!(server.turn("r2", &long("second prompt")), "ok");
+        let ended = server.finish();
+        assert_eq!(compactions(&ended.frames), [("r2", "CompactionStarted"), ("r2", "Compacted")]);
+        assert!(!ended.frames.iter().any(|frame| frame.is_event("AnswerTruncated")));
+        let told = "the model small could not summarize the conversation, so scripted is asked";
+        assert_eq!(ended.stderr.matches(told).count(), 1, "{}", ended.stderr);
+        let model = |number| provider.wait_request(number).body["model"].clone();
+        assert_eq!([1, 2, 3, 4].map(model), ["scripted", "small", "scripted", "scripted"]);
+        let [sent] = &texts(&provider.wait_request(4))[..] else { panic!("one message") };
+        assert!(sent.contains("SUMMARY") && sent.ends_with("second prompt"), "{sent}");
+    }
 }
 
 #[test]

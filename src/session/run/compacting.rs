@@ -57,8 +57,10 @@ pub(super) struct Compacting {
     has_begun: bool,
     /// Summaries that were made of a part of the turns.
     parts: u32,
-    /// Calls that were refused because they were too long.
+    /// Calls of the model that writes the summary that were refused because they were too long.
     refusals: u32,
+    /// The room of the plan before any call was refused.
+    room: Option<u64>,
 }
 
 impl Run {
@@ -275,7 +277,7 @@ impl Run {
                 let sends_less = self.send_less(context, &error);
                 let reason = if sends_less { class::CONTEXT_OVERFLOW } else { REASON_OF_FAILED };
                 self.close_failed_call(context, reason, sends_less);
-                if sends_less || self.fall_back_to_answering_model(context, &error) {
+                if sends_less {
                     self.summarize(context);
                     return None;
                 }
@@ -285,6 +287,10 @@ impl Run {
         // What came of it is no cut of the answer.
         self.cut_off = None;
         if let Some(reason) = reason.or_else(|| self.too_long_summary(context)) {
+            if self.fall_back_to_answering_model(context, &reason) {
+                self.summarize(context);
+                return None;
+            }
             return self.not_compacted(context, reason);
         }
         self.compacted(context);
@@ -320,24 +326,24 @@ impl Run {
         tokens(&self.model.compaction.wanted(transcript, of, &it.instructions)) < refused
     }
 
-    /// Has the model that answers write the summary, and all others of the run, if another one was to write it and has
-    /// failed. Returns whether that is so.
-    fn fall_back_to_answering_model(
-        &mut self,
-        context: &mut Context<'_>,
-        error: &RunError,
-    ) -> bool {
-        let is_overflow = error.class == ErrorClass::ContextOverflow;
-        if is_overflow || context.recorder.over_budget(self.model.priced()).is_some() {
+    /// Has the model that answers write the summary, and all others of the run, if another one was to write it and gave
+    /// none for this `reason`. Returns whether that is so.
+    fn fall_back_to_answering_model(&mut self, context: &mut Context<'_>, reason: &str) -> bool {
+        if context.recorder.over_budget(self.model.priced()).is_some() {
             return false;
         }
         let Some(failed) = self.model.summarize_with_answering_model() else { return false };
         let text = format!(
-            "the model {failed} could not summarize the conversation, so {} is asked for the summary: {}",
-            self.model.name, error.message
+            "the model {failed} could not summarize the conversation, so {} is asked for the summary: \
+             {reason}",
+            self.model.name
         );
         let code = Some("summary_model_failed");
         context.recorder.push(Output::Warning(Warning { text, has_event: false, code }));
+        if let Some(it) = &mut self.compacting {
+            // It may be sent more than the other one.
+            (it.plan.room, it.refusals) = (it.room, 0);
+        }
         true
     }
 
@@ -453,7 +459,7 @@ impl Compacting {
     fn new(cause: CompactionCause, plan: Plan, instructions: &str) -> Self {
         let (wanted, summary, flaw) = Default::default();
         let (overflow, has_begun, parts, refusals) = Default::default();
-        let instructions = instructions.to_owned();
+        let (instructions, room) = (instructions.to_owned(), plan.room);
         Self {
             cause,
             plan,
@@ -465,6 +471,7 @@ impl Compacting {
             has_begun,
             parts,
             refusals,
+            room,
         }
     }
 
