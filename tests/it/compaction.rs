@@ -35,6 +35,13 @@ fn over_the_rate() -> Vec<Step> {
     vec![Step::Status(413, Vec::new(), body.to_string())]
 }
 
+/// OpenAI refuses it with the status of any limit of its rate, after which a call is made again where it may succeed.
+fn over_the_rate_of_openai() -> Vec<Step> {
+    let body = json!({ "error": { "message": "Request too large for scripted in organization org-1 on tokens per min \
+        (TPM): Limit 30000, Requested 45000.", "type": "tokens", "code": "rate_limit_exceeded" } });
+    vec![Step::Status(429, Vec::new(), body.to_string())]
+}
+
 /// A summary that is longer than what it would stand for.
 fn rambling() -> String {
     "and so on ".repeat(2_000)
@@ -141,6 +148,7 @@ fn a_refused_call_is_made_again_once_after_a_compaction() {
         (too_long(), says("two"), "ok", &[][..]),
         (too_long(), too_long(), "failed", &["run_failed"]),
         (over_the_rate(), says("two"), "ok", &[]),
+        (over_the_rate_of_openai(), says("two"), "ok", &[]),
     ] {
         let script = vec![says("one"), refused, no_list(), says("SUMMARY"), last];
         let provider = Provider::start(script);

@@ -160,13 +160,18 @@ impl Complaint {
     /// Whether waiting helps, where the provider failed with this status.
     pub(super) fn is_passing(&self, status: u16) -> bool {
         let number = Some(status);
-        is_passing(status) && !self.is_out_of_credit(number) && !self.is_out_of_quota(number)
+        let is_final = self.is_out_of_credit(number)
+            || self.is_out_of_quota(number)
+            || self.exceeds_rate_alone(number);
+        is_passing(status) && !is_final
     }
 
-    /// Whether one request alone has more tokens than a minute may have, as Groq says with status 413: waiting does not
-    /// help, and a shorter conversation does.
+    /// Whether one request alone has more tokens than a minute may have, as Groq says with status 413, and OpenAI with
+    /// that of any limit: waiting does not help, and a shorter conversation does.
     pub(super) fn exceeds_rate_alone(&self, status: Option<u16>) -> bool {
-        status == Some(TOO_LARGE) && RATE_LIMIT_WORDS.iter().any(|word| self.has_code(word))
+        let is_too_large = status == Some(TOO_LARGE)
+            || status == Some(TOO_MANY) && self.message.starts_with(TOO_LARGE_WORDS);
+        is_too_large && RATE_LIMIT_WORDS.iter().any(|word| self.has_code(word))
     }
 
     /// Whether its message has all words of one about an input that is too long.
@@ -183,6 +188,7 @@ impl Complaint {
         let has_code = |words: &[&str]| words.iter().any(|word| self.has_code(word));
         match status {
             Some(401 | 403) => ErrorClass::Auth,
+            Some(_) | None if self.exceeds_rate_alone(status) => ErrorClass::ContextOverflow,
             Some(402 | 429) => ErrorClass::RateLimited,
             Some(404) => ErrorClass::Provider,
             // Google has it under status 400.
@@ -190,7 +196,6 @@ impl Complaint {
             Some(400) | None if contains(KEY_WORDS) => ErrorClass::Auth,
             Some(_) | None if self.is_out_of_credit(status) => ErrorClass::RateLimited,
             Some(_) | None if self.is_about_answer_limit() => ErrorClass::Provider,
-            Some(_) | None if self.exceeds_rate_alone(status) => ErrorClass::ContextOverflow,
             None if has_code(RATE_LIMIT_WORDS) => ErrorClass::RateLimited,
             Some(_) | None
                 if (contains(OVERFLOW_WORDS) || self.is_about_length())
@@ -212,6 +217,9 @@ const TOO_LARGE: u16 = 413;
 
 /// Too many requests (RFC 6585).
 const TOO_MANY: u16 = 429;
+
+/// The beginning of OpenAI's message, with status 429, for a request that is too large by itself.
+const TOO_LARGE_WORDS: &str = "Request too large for";
 
 /// In the name of each of Google's quotas for a day, and before the limit of a quota in its messages.
 const QUOTA_OF_DAY: &str = "PerDay";
@@ -258,7 +266,7 @@ const TGI_LIMIT: &str = "`inputs` tokens + `max_new_tokens` must be <=";
 /// Words of providers for a conversation that is too long: OpenAI's code, its message (vLLM's too),
 /// that of others, llama.cpp's, Anthropic's, Google's, Ollama's, Perplexity's code, and the messages of xAI,
 /// Bedrock, Moonshot, SGLang, LM Studio, newer versions of vLLM, Groq, DashScope, LM Studio again, Z.ai and Copilot,
-/// the code of GitHub Models, and the messages of TGI, Cohere and gateways.
+/// the code of GitHub Models, the messages of TGI, Cohere and gateways, and further ones of Google and vLLM.
 const OVERFLOW_WORDS: &[&str] = &[
     "context_length_exceeded",
     "maximum context length",
@@ -287,6 +295,8 @@ const OVERFLOW_WORDS: &[&str] = &[
     TGI_LIMIT,
     "too many tokens:",
     "exceeds token limit",
+    "but model only supports up to",
+    "longer than the maximum model length",
 ];
 
 /// Volcengine's words for such a conversation, which stand apart.

@@ -156,6 +156,8 @@ fn a_conversation_that_is_too_long_is_recognized() {
         r#"{"error":"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 20 `max_new_tokens`","error_type":"validation"}"#,
         r#"{"message":"too many tokens: total number of tokens in the prompt cannot exceed 128000 - received 150000."}"#,
         r#"{"error":{"message":"input exceeds token limit of 8000"}}"#,
+        r#"{"error":{"code":400,"message":"The input token count is 1300000 but model only supports up to 1048576.","status":"INVALID_ARGUMENT"}}"#,
+        r#"{"object":"error","message":"The decoder prompt (length 9000) is longer than the maximum model length of 8192.","code":400}"#,
         r#"{"error":{"message":"Input length 203743 exceeds the maximum length 202752","code":"InvalidParameter"}}"#,
     ] {
         let class = failures(None).status(400, body.as_bytes(), None).class;
@@ -165,8 +167,8 @@ fn a_conversation_that_is_too_long_is_recognized() {
     check(413, github, ErrorClass::ContextOverflow, &["too long for model m"]);
 }
 
-/// Groq's words for one request that has more tokens than a minute may have, which a shorter conversation mends and
-/// waiting does not, and others' for several.
+/// The words of Groq and OpenAI for one request that has more tokens than a minute may have, which a shorter conversation
+/// mends and waiting does not, and others' for several.
 #[test]
 fn a_request_that_alone_exceeds_the_tokens_of_a_minute_is_too_long() {
     let message = "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 7000, please reduce your message size and try again.";
@@ -177,7 +179,17 @@ fn a_request_that_alone_exceeds_the_tokens_of_a_minute_is_too_long() {
     check(413, &body, ErrorClass::ContextOverflow, &said);
     let failure = failures(None).status(413, body.as_bytes(), None).into_error();
     assert!(!failure.class.may_pass(&failure.detail), "{failure:?}");
-    check(429, &body, ErrorClass::RateLimited, &["limits the rate"]);
+    let alone = "Request too large for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, Requested 45000. The input or output tokens must be reduced in order to run successfully.";
+    let several = "Rate limit reached for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000. Please try again in 2s.";
+    let failed = |message: &str| {
+        let error = serde_json::json!({ "message": message, "type": "tokens", "code": "rate_limit_exceeded" });
+        let status = failures(None).status(429, error.to_string().as_bytes(), None);
+        let reported = failures(None).reported_as(&error, Some(429));
+        [(status.class, status.retry), (reported.class, reported.retry)]
+    };
+    assert_eq!(failed(alone), [(ErrorClass::ContextOverflow, Retry::Never); 2]);
+    let later = Retry::After(Duration::from_secs(2));
+    assert_eq!(failed(several), [(ErrorClass::RateLimited, later); 2]);
     let many = r#"{"error":{"message":"The prompt token count of this key exceeds its tokens per minute"}}"#;
     check(400, many, ErrorClass::Provider, &["refuses the request"]);
 }
