@@ -466,6 +466,50 @@ fn a_client_asks_for_it_and_the_snapshot_has_it() {
     assert_eq!(of_it[0]["payload"], compacted.0["uiEvent"]["payload"]);
 }
 
+/// A summary may be as long as many messages.
+#[test]
+fn each_compaction_is_in_one_page_of_a_snapshot() {
+    let script = ["one", "SUMMARY", "two", "SUMMARY", "three", "SUMMARY"].map(says).to_vec();
+    let provider = Provider::start(script);
+    let mut server = openai(&provider, &[]).start();
+    for turn in ["1", "2", "3"] {
+        assert_eq!(server.turn(&format!("r{turn}"), "a prompt"), "ok");
+        server.send(compact(&format!("c{turn}"), json!({})));
+        assert_eq!(server.wait_done(&format!("c{turn}")), "ok");
+    }
+    server.send(snapshot("whole"));
+    assert_eq!(server.wait_done("whole"), "ok");
+    // Four pages at most, each as long as its limit.
+    for limit in [2, 3] {
+        let mut before = "0".to_owned();
+        for number in 0..4 {
+            let id = format!("p{limit}{number}");
+            let page = json!({ "limit": limit, "beforeOrdinal": before });
+            server.send(json!({ "requestId": id, "snapshot": page }).to_string());
+            let page = server.wait("a page", |frame| frame.id() == id && frame.is_snapshot());
+            let entities = page.0["snapshot"]["entities"].as_array().cloned().unwrap_or_default();
+            let messages: Vec<_> =
+                entities.iter().filter(|it| it["kind"] != "Compaction").collect();
+            assert!(entities.len() <= limit + 2, "{entities:?}");
+            if messages.len() < limit {
+                break;
+            }
+            before = messages[0]["createdOrdinal"].as_str().expect("an ordinal").to_owned();
+        }
+    }
+    let frames = server.finish().frames;
+    let ids = |start: &str| {
+        let of = frames.iter().filter(|it| it.is_snapshot() && it.id().starts_with(start));
+        let entities = of.filter_map(|it| it.0["snapshot"]["entities"].as_array()).flatten();
+        let mut ids: Vec<_> = entities.map(|it| it["id"].clone().to_string()).collect();
+        ids.sort_unstable();
+        ids
+    };
+    let whole = ids("whole");
+    assert_eq!(whole.iter().filter(|id| id.contains("compaction-")).count(), 3, "{whole:?}");
+    assert_eq!((ids("p2"), ids("p3")), (whole.clone(), whole));
+}
+
 #[test]
 fn a_request_for_it_can_be_cancelled_and_fails_without_a_summary() {
     let broken = vec![Step::Status(500, Vec::new(), String::new())];

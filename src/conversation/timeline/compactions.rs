@@ -43,7 +43,8 @@ impl Timeline {
     }
 
     /// The compactions of a snapshot's span. Those that were undone are included only for a client that asks for
-    /// changes, as it may still show them.
+    /// changes, as it may still show them. A page with a limit has those that were made since its first entity, and the
+    /// last one those before it too, so that each is in one page.
     pub(crate) fn compactions(&self, session: &SessionId, span: Span) -> Vec<SnapshotEntity> {
         let all = &self.compactions;
         let made_by = |ordinal| all.partition_point(|it| it.made <= ordinal);
@@ -53,9 +54,11 @@ impl Timeline {
                 let last = self.last_turn_number().unwrap_or_default();
                 (all.partition_point(|it| it.scope.turn < last), all.len())
             }
-            Span::Page(Page { since, before, .. }) => {
-                let end = before.map(|before| all.partition_point(|it| it.made < before));
-                (since.map_or(0, made_by), end.unwrap_or(all.len()))
+            Span::Page(page) => {
+                let made_before = |ordinal| all.partition_point(|it| it.made < ordinal);
+                let begin = self.page_begin(&page).map_or(0, made_before);
+                let end = page.before.map_or(all.len(), made_before);
+                (page.since.map_or(0, made_by).max(begin), end)
             }
         };
         let made = all.get(first..end).unwrap_or_default().iter().map(|it| it.on_wire(session));
@@ -64,9 +67,11 @@ impl Timeline {
 
     fn undone(&self, span: Span) -> impl Iterator<Item = &SnapshotEntity> {
         let page = if let Span::Page(page) = span { page } else { Page::default() };
+        let begin = self.page_begin(&page).unwrap_or_default();
         let is_in = move |it: &&SnapshotEntity| {
             page.since.is_some_and(|since| it.last_event_ordinal > since.0)
                 && page.before.is_none_or(|before| it.created_ordinal < before.0)
+                && it.created_ordinal >= begin.0
         };
         self.undone.iter().filter(is_in)
     }

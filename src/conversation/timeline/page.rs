@@ -3,7 +3,7 @@
 
 use super::{Entity, Timeline};
 use crate::protocol::command::Page;
-use crate::protocol::id::SessionId;
+use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::proto::rpc::SnapshotEntity;
 
 /// An entity on its way into a page.
@@ -16,14 +16,28 @@ impl Timeline {
     /// The entities of a page, in the order of their creation. Dropped entities are included only for a
     /// client that asks for changes, as it may still show them.
     pub(super) fn page(&self, session: &SessionId, page: &Page) -> Vec<SnapshotEntity> {
+        let items = self.items(page);
+        let start = start_of_last(&items, page);
+        items[start..].iter().map(|item| item.on_wire(session)).collect()
+    }
+
+    /// The event with which a page begins; `None` for the last page, as nothing comes before that.
+    pub(super) fn page_begin(&self, page: &Page) -> Option<Ordinal> {
+        let limit = usize::try_from(page.limit?.get()).ok()?;
+        let items = self.items(page);
+        let first = items.get(start_of_last(&items, page))?.created();
+        (items.len() >= limit && first > 0).then_some(Ordinal(first))
+    }
+
+    /// What is within the bounds of a page, in the order of its creation.
+    fn items(&self, page: &Page) -> Vec<Item<'_>> {
         let wanted = |item: &Item<'_>| item.is_in(page);
         let mut items: Vec<_> = self.entities.iter().map(Item::Entity).filter(wanted).collect();
         if page.since.is_some() {
             items.extend(self.dropped.iter().map(Item::Tombstone).filter(wanted));
             items.sort_by_key(Item::created);
         }
-        let start = start_of_last(&items, page);
-        items[start..].iter().map(|item| item.on_wire(session)).collect()
+        items
     }
 }
 
