@@ -70,7 +70,7 @@ impl Projections {
             self.timeline.apply(recorded);
         }
         self.transcript.apply(recorded);
-        self.usage.apply(&recorded.event);
+        self.usage.apply(recorded);
         self.answered.apply(&recorded.event);
         if let Some(summaries) = &mut self.summaries {
             summaries.apply(recorded, &self.usage);

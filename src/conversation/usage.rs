@@ -1,6 +1,7 @@
 //! Token counts and costs of a call, of a run and of the session: a fold of the ends of provider calls. Pure.
 
-use super::event::{CallCounts, Event, Usage};
+use super::event::{CallCounts, Event, Recorded, Usage};
+use crate::protocol::id::RunId;
 use crate::protocol::proto::session::TokenCounts;
 use std::sync::Arc;
 
@@ -29,14 +30,18 @@ pub(crate) struct UsageTotals {
     call: Totals,
     run: Totals,
     session: Totals,
+    /// The run of the provider call that ended last. A compaction that a client has asked for is one of its own.
+    last_run: Option<RunId>,
 }
 
 impl UsageTotals {
     /// Folds in an event.
-    pub(crate) fn apply(&mut self, event: &Event) {
-        if let Event::PromptAccepted { .. } = event {
-            self.run = Totals::default();
-        } else if let Event::CallFinished { usage, spent, .. } = event {
+    pub(crate) fn apply(&mut self, recorded: &Recorded) {
+        if let Event::CallFinished { usage, spent, .. } = &recorded.event {
+            let run = Some(recorded.scope.run);
+            if self.last_run != run {
+                (self.last_run, self.run) = (run, Totals::default());
+            }
             self.call = Totals::of_call(usage.as_ref(), spent);
             self.run.add(&self.call);
             self.session.add(&self.call);
@@ -57,7 +62,7 @@ impl UsageTotals {
 
     /// The counts up to the provider call that ended last.
     pub(crate) fn counts(&self) -> CallCounts {
-        let Self { call, run, session } = self;
+        let Self { call, run, session, .. } = self;
         CallCounts { call: call.on_wire(), run: run.on_wire(), session: session.on_wire() }
     }
 }
@@ -153,14 +158,24 @@ impl std::fmt::Display for Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversation::event::FinishClass;
+    use crate::conversation::event::{FinishClass, Scope};
+    use crate::protocol::id::{Ids, Ordinal};
 
     fn cost(millionths: u128, currency: &str) -> Option<(Cost, Arc<str>)> {
         Some((Cost(millionths * PICOS_PER_DIGIT), currency.into()))
     }
 
     fn ended(totals: &mut UsageTotals, usage: Option<Usage>, spent: Spent) -> CallCounts {
-        totals.apply(&Event::CallFinished {
+        ended_in(totals, RunId::NONE, usage, spent)
+    }
+
+    fn ended_in(
+        totals: &mut UsageTotals,
+        run: RunId,
+        usage: Option<Usage>,
+        spent: Spent,
+    ) -> CallCounts {
+        let event = Event::CallFinished {
             stop_reason: String::new(),
             class: FinishClass::Completed,
             usage,
@@ -168,7 +183,9 @@ mod tests {
             has_tool_calls: false,
             provider_data: None,
             spent,
-        });
+        };
+        let scope = Scope { run, turn: 1, call: 1 };
+        totals.apply(&Recorded { ordinal: Ordinal(1), scope, event });
         totals.counts()
     }
 
@@ -233,14 +250,16 @@ mod tests {
         assert_eq!(totals.spent("USD"), Some(Cost(6_000 * PICOS_PER_DIGIT)));
     }
 
+    /// A run of a turn, and one that compacts the conversation.
     #[test]
-    fn a_run_counts_from_its_first_prompt() {
-        let mut totals = UsageTotals::default();
-        call(&mut totals, "USD");
-        let prompt = "hi".into();
-        totals.apply(&Event::PromptAccepted { prompt, attachments: Default::default() });
-        call(&mut totals, "USD");
-        let counts = totals.counts();
-        assert_eq!((counts.run.provider_calls, counts.session.provider_calls), (1, 2));
+    fn each_run_counts_its_own_calls() {
+        let (mut totals, mut ids) = (UsageTotals::default(), Ids::new(1));
+        for run in [ids.run(), ids.run()] {
+            for calls in [1, 2] {
+                let counts = ended_in(&mut totals, run, Some(Usage::default()), Spent::default());
+                assert_eq!(counts.run.provider_calls, calls);
+            }
+        }
+        assert_eq!(totals.counts().session.provider_calls, 4);
     }
 }

@@ -1051,6 +1051,8 @@ fn what_happens_during_a_compaction_is_shown() {
     assert!(has("c", "BudgetNearlySpent"));
     let totals = frames.iter().rfind(|it| it.is_event("UsageTotals")).expect("counts");
     assert_eq!((totals.id(), totals.payload("session/cost")), ("c", "0.244000"), "{totals:?}");
+    // It is a run of its own.
+    assert_eq!(totals.payload("run/cost"), "0.122000", "{totals:?}");
     assert!(!has("c", "ChatProviderCallStarted"));
 }
 
