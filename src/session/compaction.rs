@@ -388,8 +388,13 @@ impl Session {
     /// The client has the conversation compacted, or decides about it.
     pub(super) fn compact(&mut self, now: Uptime, request: RequestId, compact: Compact) {
         self.recorder.turn_on(Extension::Compaction);
+        let is_asked = self.phase.active().is_some_and(|live| live.run.is_deciding());
+        if compact.decline && !is_asked {
+            // It is as the client wants it, as where the run has stopped waiting just before.
+            return self.recorder.done(Some(&request), Done::Ok);
+        }
         match &self.phase {
-            Phase::Running(live) | Phase::Draining(live, _) if live.run.is_deciding() => {
+            Phase::Running(_) | Phase::Draining(..) if is_asked => {
                 self.recorder.done(Some(&request), Done::Ok);
                 return self.advance(now, |run, context| match compact.decline {
                     true => run.decline(context),
@@ -408,7 +413,7 @@ impl Session {
         let model = self.call_model(self.models.current().clone());
         let transcript = &self.recorder.projections.transcript;
         let plan = model.compaction.plan_asked(transcript, compact.keep_turns);
-        let Some(plan) = plan.filter(|_| !compact.decline) else {
+        let Some(plan) = plan else {
             return self.recorder.refuse(Some(&request), nothing_to_compact());
         };
         if let Some(error) = self.recorder.over_budget(model.priced_for(Purpose::Summary)) {
