@@ -242,6 +242,7 @@ pub(super) fn mismatch(bound: &SessionId) -> ClientError {
     )
 }
 
+/// A submit has come during a run.
 pub(super) fn busy(active: &RequestId, hints: Hints) -> ClientError {
     client_error(
         Code::SessionBusy,
@@ -253,13 +254,33 @@ pub(super) fn busy(active: &RequestId, hints: Hints) -> ClientError {
     )
 }
 
-/// An edit during a run.
-pub(super) fn busy_for_edit(active: &RequestId) -> ClientError {
+/// A request that can't wait for the end of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum NotQueued {
+    Compact,
+    Edit,
+    SwitchModel,
+}
+
+impl NotQueued {
+    /// Its name, with an article before it.
+    fn named(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Compact => ("a", "compact"),
+            Self::Edit => ("an", "edit"),
+            Self::SwitchModel => ("a", "switchModel"),
+        }
+    }
+}
+
+/// `request` has come during a run. No queue of submits would help.
+pub(super) fn busy_for(request: NotQueued, active: &RequestId) -> ClientError {
+    let (article, name) = request.named();
     client_error(
         Code::SessionBusy,
         format!(
-            "request {} is still being answered, and an edit does not wait for it, so nothing was \
-             changed; send the edit again after its done",
+            "request {} is still being answered, and {article} {name} does not wait for it, so nothing was \
+             changed; send the {name} again after its done",
             active.as_str()
         ),
     )

@@ -6,7 +6,7 @@
 //! they stay a prefix for the provider's cache; each makes room for many turns.
 
 use super::calls::SummaryWanted;
-use super::client_error::{nothing_to_compact, run_failed, shutting_down};
+use super::client_error::{NotQueued, busy_for, nothing_to_compact, run_failed, shutting_down};
 use super::model::Selection;
 use super::recorder::Recorder;
 use super::run::Run;
@@ -402,7 +402,7 @@ impl Session {
                 });
             }
             Phase::Running(live) => {
-                let busy = super::client_error::busy(live.run.request(), self.rules.hints);
+                let busy = busy_for(NotQueued::Compact, live.run.request());
                 return self.recorder.refuse(Some(&request), busy);
             }
             Phase::Draining(..) | Phase::Closed => {

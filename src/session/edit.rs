@@ -2,7 +2,7 @@
 //! its place. Nothing is taken out of the log.
 
 use super::client_error::{
-    busy_for_edit, lost_attachments, nothing_to_ask, too_many_attachments, unknown_message,
+    NotQueued, busy_for, lost_attachments, nothing_to_ask, too_many_attachments, unknown_message,
 };
 use super::recorder::Recorder;
 use super::waiting::{Submit, TurnChoice};
@@ -29,7 +29,7 @@ impl Session {
             self.recorder.turn_on(Extension::Attachments);
         }
         if let Some(live) = self.phase.active() {
-            let client_error = busy_for_edit(live.run.request());
+            let client_error = busy_for(NotQueued::Edit, live.run.request());
             return self.recorder.refuse(Some(&request), client_error);
         }
         match self.recorder.edited(edit) {

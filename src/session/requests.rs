@@ -2,7 +2,8 @@
 
 use super::approval::ApprovalMode;
 use super::client_error::{
-    busy, invalid_settings, mismatch, no_active_request, no_such_request, unknown_tool_call,
+    NotQueued, busy_for, invalid_settings, mismatch, no_active_request, no_such_request,
+    unknown_tool_call,
 };
 use super::closing::ExitCause;
 use super::run::{Context, Run, Stop};
@@ -157,7 +158,7 @@ impl Session {
     fn switch_model(&mut self, id: &RequestId, choice: &ModelChoice) {
         self.recorder.turn_on(Extension::SwitchModel);
         if let Some(active) = self.active_request() {
-            let client_error = busy(active, self.rules.hints);
+            let client_error = busy_for(NotQueued::SwitchModel, active);
             return self.recorder.refuse(Some(id), client_error);
         }
         match self.models.switch(choice) {

@@ -520,6 +520,8 @@ fn a_request_for_it_can_be_cancelled_and_fails_without_a_summary() {
     provider.wait_request(2);
     server.send(submit("busy", "now"));
     assert_eq!(server.wait_done("busy"), "failed");
+    server.send(compact("busy too", json!({})));
+    assert_eq!(server.wait_done("busy too"), "failed");
     server.send(cancel("stop"));
     assert_eq!(server.wait_done("c1"), "stopped");
     server.send(compact("c2", json!({})));
@@ -527,6 +529,10 @@ fn a_request_for_it_can_be_cancelled_and_fails_without_a_summary() {
     assert_eq!(server.turn("r2", "second prompt"), "ok");
     let frames = server.finish().frames;
     assert_eq!(errors(&frames, "busy"), ["session_busy"]);
+    // No queue of submits would help a compact.
+    let error = frames.iter().find(|it| it.id() == "busy too" && it.error().is_some());
+    let error = error.expect("an error").text("/error/message").to_owned();
+    assert!(error.contains("send the compact again") && !error.contains("on-busy"), "{error}");
     assert_eq!(errors(&frames, "c2"), ["compaction_failed"]);
     assert_eq!(texts(&provider.wait_request(4)), ["first prompt", "one", "second prompt"]);
 }
