@@ -50,17 +50,20 @@ impl Recorder {
         let tokens = tokens(&self.projections.transcript);
         let usage =
             Usage { input_tokens: i32::try_from(tokens).unwrap_or(i32::MAX), ..Usage::default() };
+        let with_currency = |cost: Cost| format!("{cost} {currency}").trim_end().to_owned();
+        let named = with_currency(limit);
         let Some(next) = priced(self.prices(), model, &usage) else {
             return Some(budget_exhausted(format!(
-                "the price of model {} is not known, so the budget of {limit} can't be kept, and it was not \
+                "the price of model {} is not known, so the budget of {named} can't be kept, and it was not \
                  asked; name prices of it, or set no budget",
                 model.name
             )));
         };
         (spent + next > limit).then(|| {
             budget_exhausted(format!(
-                "the next call of the model would pass the budget of {limit}, of which {spent} are spent, \
-                 and was not made; raise the budget, or begin a shorter conversation"
+                "the next call of the model would pass the budget of {named}, of which {} are spent, and was not \
+                 made; raise the budget, or begin a shorter conversation",
+                with_currency(spent)
             ))
         })
     }

@@ -979,6 +979,9 @@ fn a_budget_is_kept_over_processes() {
     assert_eq!(server.turn("r3", "third prompt"), "failed");
     let ended = server.finish();
     assert_eq!(errors(&ended.frames, "r3"), ["budget_exhausted"]);
+    let error = ended.frames.iter().find(|it| it.error().is_some()).expect("an error");
+    let told = "would pass the budget of 0.300000 EUR, of which 0.244000 EUR are spent";
+    assert!(error.text("/error/message").contains(told), "{error:?}");
     let warned: Vec<_> =
         ended.frames.iter().filter(|it| it.is_event("BudgetNearlySpent")).collect();
     let [warned] = warned[..] else { panic!("{warned:?}") };
