@@ -20,6 +20,8 @@ pub enum Hint<'a> {
     ServerTime,
     /// Failing where the tools of a server are missing. Follows "mend the server".
     RequireTools,
+    /// Having a long conversation summarized. Follows "earlier turns can be summarized instead".
+    Compact,
     /// Letting submits wait while a run is active. Follows "send this one again after its done".
     QueueSubmits,
     /// Allowing a tool that nobody can be asked about, by this rule, which names it and no other tool; `None`

@@ -180,6 +180,8 @@ fn without_a_known_limit_and_where_it_is_off_nothing_is_compacted() {
         let frames = server.finish().frames;
         let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
         assert!(error.text("/error/detail").starts_with("context_overflow"), "{error:?}");
+        let advice = "earlier turns can be summarized instead (--compact auto; in a chat /compact)";
+        assert!(error.text("/error/message").ends_with(advice), "{error:?}");
         // Where it may be compacted, the provider's list was asked in vain.
         assert_eq!(provider.requests(), if options.len() > 2 { 2 } else { 3 });
     }

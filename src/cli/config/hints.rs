@@ -12,6 +12,7 @@ pub(super) fn hint(hint: Hint<'_>) -> String {
         Hint::ToolTime => " (--tool-timeout-ms)".to_owned(),
         Hint::ServerTime => "; --mcp-wait-ms sets how long it is waited for".to_owned(),
         Hint::RequireTools => ", or leave out --require-tools".to_owned(),
+        Hint::Compact => " (--compact auto; in a chat /compact)".to_owned(),
         Hint::QueueSubmits => ", or start the server with --on-busy queue".to_owned(),
         Hint::AllowTool(Some(rule)) => {
             let rule = rule.as_str();

@@ -15,7 +15,7 @@ use crate::session::calls::SummaryWanted;
 use crate::session::client_error::compaction_failed;
 use crate::session::compaction::{CompactMode, Plan, left};
 use crate::session::recorder::Recorder;
-use crate::session::{Output, Warning};
+use crate::session::{Hint, Output, Warning};
 use crate::task::call::Purpose;
 use crate::task::report::{CallEnd, EngineEvent, ErrorClass, RunError};
 use std::sync::Arc;
@@ -83,9 +83,23 @@ impl Run {
             self.model.compaction.note_asked();
         }
         if !is_it || !self.compacts(context, CompactionCause::Overflow, Some(error.clone())) {
+            let error = if is_it { self.with_advice(context, error) } else { error };
             return Some(Outcome::Failed(error));
         }
         None
+    }
+
+    /// `error` of a call that was too long, with the advice to compact the conversation where that is off and possible.
+    fn with_advice(&self, context: &Context<'_>, error: RunError) -> RunError {
+        let rules = &self.model.compaction;
+        let is_possible =
+            || rules.plan_asked(&context.recorder.projections.transcript, 0).is_some();
+        if rules.mode() != CompactMode::Off || !is_possible() {
+            return error;
+        }
+        let hint = context.tools.hints().of(Hint::Compact);
+        let message = format!("{}; earlier turns can be summarized instead{hint}", error.message);
+        RunError { message, ..error }
     }
 
     /// Begins a compaction, or asks the client about it; false if none is needed or possible.

@@ -105,6 +105,7 @@ fn options(hint: Hint<'_>) -> String {
         | Hint::ToolCalls
         | Hint::ToolArguments
         | Hint::ServerTime
+        | Hint::Compact
         | Hint::RequireTools
         | Hint::AllowTool(_)
         | Hint::FinalSnapshot
