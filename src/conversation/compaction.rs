@@ -90,7 +90,7 @@ struct Counted {
 
 impl Compactions {
     /// The newest summary.
-    pub(super) fn summary(&self) -> Option<&Compaction> {
+    pub(crate) fn summary(&self) -> Option<&Compaction> {
         self.made.get(self.last_summary()?).map(|(_, made)| &**made)
     }
 

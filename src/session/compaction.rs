@@ -239,6 +239,17 @@ impl CallCompaction {
         (self.mode() != CompactMode::Off && fixed > limit).then_some(fixed)
     }
 
+    /// Whether the conversation is too long and began with earlier messages, which are not summarized as no turn has
+    /// ended: a summary stands for them and for all turns up to one.
+    pub(super) fn has_long_history(&self, transcript: &Transcript, cause: CompactionCause) -> bool {
+        let limit = self.context_tokens.map(|context| percent(context, LIMIT_PERCENT));
+        let is_long = cause == CompactionCause::Overflow
+            || limit.is_some_and(|limit| transcript.tokens() > limit);
+        let is_earlier = transcript.replaced_tokens() > 0 && transcript.summary().is_none();
+        let is_on = self.mode() != CompactMode::Off;
+        is_on && is_long && is_earlier && self.plan_asked(transcript, 0).is_none()
+    }
+
     /// Tokens of a summary, about.
     pub(super) fn summary_tokens(&self) -> u64 {
         let part = self.context_tokens.map(|context| percent(context, SUMMARY_PERCENT));

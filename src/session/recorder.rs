@@ -63,6 +63,8 @@ pub(super) struct Recorder {
     own_extraction: Option<Extraction>,
     /// The person knows that system prompt and tools leave no room for a conversation.
     pub(super) has_warned_of_filled_context: bool,
+    /// The person knows that the messages which the session began with are not summarized alone.
+    pub(super) has_warned_of_history: bool,
 }
 
 impl Recorder {
@@ -96,6 +98,7 @@ impl Recorder {
             hides_calls: false,
             own_extraction: rules.extraction.clone(),
             has_warned_of_filled_context: false,
+            has_warned_of_history: false,
         }
     }
 

@@ -121,6 +121,8 @@ impl Run {
         let Some(plan) = rules.plan(&context.recorder.projections.transcript, cause) else {
             if let Some(filled) = rules.filled_by(&context.recorder.projections.transcript) {
                 context.recorder.warn_of_filled_context(filled, rules.context_tokens);
+            } else if rules.has_long_history(&context.recorder.projections.transcript, cause) {
+                context.recorder.warn_of_history();
             }
             return false;
         };
@@ -514,6 +516,18 @@ impl Compacting {
 }
 
 impl Recorder {
+    /// Warns, once, that the messages which the session began with are too long, and not summarized alone.
+    fn warn_of_history(&mut self) {
+        if std::mem::replace(&mut self.has_warned_of_history, true) {
+            return;
+        }
+        let text = "the conversation could not be compacted: the messages that it began with are summarized only \
+                    together with a turn that has ended, and none has; begin with fewer of them, or use a model \
+                    that can be sent more"
+            .to_owned();
+        self.push(Output::Warning(Warning { text, has_event: false, code: Some(NOT_COMPACTED) }));
+    }
+
     /// Warns, once, that a conversation that is too long for the model is not summarized, as that would not keep the
     /// budget.
     fn warn_of_summary_over_budget(&mut self, why: &str) {
