@@ -174,6 +174,10 @@ var wait = regexp.MustCompile(`requests a wait of (\d+) s`)
 // The status with which a provider has failed.
 var status = regexp.MustCompile(`^provider: (?:status|code) (\d+)`)
 
+// outOfCredit matches a detail of the class rate_limited that is about an account without credit: waiting does not help.
+var outOfCredit = regexp.MustCompile(`(?i)^rate_limited: (status|code) 402(\D|$)|insufficient_quota|` +
+	`billing_hard_limit_reached|billing_not_active|exceeded_current_quota|credit balance is too low|insufficient[_ ]balance`)
+
 // isPassing tells whether the same prompt may succeed after this status, as the program's exit status 75 does.
 func isPassing(status int) bool {
 	switch status {
@@ -193,8 +197,10 @@ func errorOf(frame *errorFrame) error {
 	}
 	err := &ProviderError{RequestError: request, Class: request.class()}
 	switch err.Class {
-	case "rate_limited", "timeout", "network":
+	case "timeout", "network":
 		err.Retryable = true
+	case "rate_limited":
+		err.Retryable = !outOfCredit.MatchString(frame.Detail)
 	case "provider":
 		if found := status.FindStringSubmatch(frame.Detail); found != nil {
 			code, _ := strconv.Atoi(found[1])

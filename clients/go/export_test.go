@@ -27,6 +27,9 @@ func (c *Client) IsReconnecting() bool {
 	return c.reconnecting != nil
 }
 
+// RunFailed is the error of a run whose failure has this detail.
+func RunFailed(detail string) error { return errorOf(&errorFrame{Code: "run_failed", Detail: detail}) }
+
 // Kill ends the process that runs now.
 func (c *Client) Kill() error {
 	c.mu.Lock()

@@ -184,6 +184,21 @@ func TestTheTextOfAnErrorHasItsReason(t *testing.T) {
 	}
 }
 
+func TestAnAccountWithoutCreditIsNotRetryable(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(root, "clients/retryable_errors.json"))
+	equal(t, err, nil)
+	var cases []struct {
+		Detail      string
+		IsRetryable bool
+	}
+	equal(t, json.Unmarshal(content, &cases), nil)
+	for _, it := range cases {
+		failed := new(duologue.ProviderError)
+		equal(t, errors.As(duologue.RunFailed(it.Detail), &failed), true)
+		equal(t, []any{it.Detail, failed.Retryable}, []any{it.Detail, it.IsRetryable})
+	}
+}
+
 func TestResourcesOfToolServersGoWithAPrompt(t *testing.T) {
 	text := run(t, start(t, difficult("repeat")), "x", duologue.Resource("docs", "file:///a.md")).Text
 	contains(t, text, `"resources": [{"server": "docs", "uri": "file:///a.md"}]`)

@@ -8,9 +8,15 @@ from typing import Any
 _CLASSES = frozenset(
     "auth rate_limited context_overflow timeout network provider malformed_stream tool config aborted internal".split()
 )
-_RETRYABLE = frozenset(("rate_limited", "timeout", "network"))
+_RETRYABLE = frozenset(("timeout", "network"))
 # The detail of a provider's failure after which the same prompt may succeed, as the exit status 75 of the program has it.
 _PASSING = re.compile(r"provider: (?:status|code) (?:408|409|429|5(?!01|05)\d\d)(?!\d)")
+# A detail of the class `rate_limited` that is about an account without credit: waiting does not help.
+_OUT_OF_CREDIT = re.compile(
+    r"\Arate_limited: (?:status|code) 402(?!\d)|insufficient_quota|billing_hard_limit_reached|billing_not_active"
+    r"|exceeded_current_quota|credit balance is too low|insufficient[_ ]balance",
+    re.IGNORECASE,
+)
 # What the detail of a failed run begins with.
 _CLASS = re.compile(r"([a-z_]+):(?: |\Z)")
 # By whose presence in a message a text counts as said: a message has a long text cut.
@@ -119,7 +125,13 @@ class ProviderError(RequestError):
         self.error_class = word if word in _CLASSES else "internal"
         wait = _WAIT.search(message)
         self.retry_after = float(wait[1]) if wait else None
-        self.is_retryable = self.error_class in _RETRYABLE or bool(_PASSING.match(detail))
+        self.is_retryable = _is_retryable(self.error_class, detail)
+
+
+def _is_retryable(error_class: str, detail: str) -> bool:
+    if error_class == "rate_limited":
+        return not _OUT_OF_CREDIT.search(detail)
+    return error_class in _RETRYABLE or bool(_PASSING.match(detail))
 
 
 class ConfigError(ProviderError):

@@ -897,6 +897,11 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
             error = duologue.RequestError("run_failed", case["message"], case["detail"])
             self.assertEqual(str(error), case["text"])
 
+    def test_an_account_without_credit_is_not_retryable(self):
+        for case in json.loads((ROOT / "clients/retryable_errors.json").read_text(encoding="utf-8")):
+            error = duologue.ProviderError("run_failed", "x", case["detail"])
+            self.assertIs(error.is_retryable, case["isRetryable"], case["detail"])
+
     async def test_an_echo_nobody_asked_for_is_a_warning(self):
         unchosen = {"binary": WITHOUT_PROVIDER, "env": {"DUOLOGUE_BIN": BINARY}}
         raised = []

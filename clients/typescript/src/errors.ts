@@ -1,7 +1,13 @@
-const RETRYABLE = new Set(["rate_limited", "timeout", "network"]);
+const RETRYABLE = new Set(["timeout", "network"]);
 // The detail of a provider's failure after which the same prompt may succeed, as the exit status 75 of the program has it.
 const PASSING = /^provider: (?:status|code) (?:408|409|429|5(?!01|05)\d\d)(?!\d)/;
-const CLASSES = new Set([...RETRYABLE, "malformed_stream", "auth", "context_overflow", "provider", "tool", "config", "aborted", "internal"]);
+// A detail of the class `rate_limited` that is about an account without credit: waiting does not help.
+const OUT_OF_CREDIT = new RegExp(
+  "^rate_limited: (?:status|code) 402(?!\\d)|insufficient_quota|billing_hard_limit_reached|billing_not_active|" +
+    "exceeded_current_quota|credit balance is too low|insufficient[_ ]balance",
+  "i",
+);
+const CLASSES = new Set([...RETRYABLE, "rate_limited", "malformed_stream", "auth", "context_overflow", "provider", "tool", "config", "aborted", "internal"]);
 
 // By whose presence in a message a text counts as said: a message has a long text cut.
 const SAID_CHARS = 100;
@@ -101,10 +107,15 @@ export class ProviderError extends RequestError {
     super(code, message, detail);
     const word = detail.split(":", 1)[0] ?? "";
     this.errorClass = CLASSES.has(word) ? word : "internal";
-    this.isRetryable = RETRYABLE.has(this.errorClass) || PASSING.test(detail);
+    this.isRetryable = isRetryable(this.errorClass, detail);
     const wait = /requests a wait of (\d+) s/.exec(message);
     this.retryAfter = wait ? Number(wait[1]) : undefined;
   }
+}
+
+function isRetryable(errorClass: string, detail: string): boolean {
+  if (errorClass === "rate_limited") return !OUT_OF_CREDIT.test(detail);
+  return RETRYABLE.has(errorClass) || PASSING.test(detail);
 }
 
 /** The command line, a file, a key or a model is wrong; trying again does not help. */

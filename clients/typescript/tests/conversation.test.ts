@@ -492,6 +492,13 @@ test("the text of an error has its reason", async () => {
   }
 });
 
+test("an account without credit is not retryable", () => {
+  const cases = JSON.parse(readFileSync(join(ROOT, "clients/retryable_errors.json"), "utf8"));
+  for (const { detail, isRetryable } of cases as { detail: string; isRetryable: boolean }[]) {
+    assert.equal(new ProviderError("run_failed", "x", detail).isRetryable, isRetryable, detail);
+  }
+});
+
 test("resources of tool servers go with a prompt", async () => {
   await hold(difficult("repeat"), async (chat) => {
     const resources = [{ server: "docs", uri: "file:///a.md" }];

@@ -15,6 +15,9 @@ use std::sync::{Arc, Mutex};
 /// What the text of an error is, for the libraries of all languages.
 const ERROR_TEXTS: &str = include_str!("../../../clients/error_texts.json");
 
+/// Details of failed runs, and whether the same prompt may succeed later.
+const RETRYABLE_ERRORS: &str = include_str!("../../../clients/retryable_errors.json");
+
 #[tokio::test]
 async fn a_run_has_an_answer() {
     let chat = start(real().args(["--echo-reasoning"])).await;
@@ -244,6 +247,16 @@ async fn the_text_of_an_error_has_its_reason() {
         let (message, detail) = (message.to_owned(), detail.to_owned());
         let error = Refused { message, detail, ..Refused::default() };
         assert_eq!(error.to_string(), text, "{}", error.detail);
+    }
+}
+
+#[test]
+fn an_account_without_credit_is_not_retryable() {
+    let cases: Value = serde_json::from_str(RETRYABLE_ERRORS).expect("JSON");
+    for case in cases.as_array().expect("cases") {
+        let detail = case["detail"].as_str().expect("a text").to_owned();
+        let error = Refused { detail, ..Refused::default() };
+        assert_eq!(case["isRetryable"], error.is_retryable(), "{}", error.detail);
     }
 }
 
