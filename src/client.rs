@@ -76,7 +76,7 @@ pub use tools::{Approval, HasSchema, Tool};
 
 use crate::protocol::any::Struct;
 use crate::protocol::attachment::is_path;
-use crate::protocol::constants::code;
+use crate::protocol::constants::{code, kind};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::edit_request::Edit;
 use crate::protocol::proto::rpc::rpc_request_line::Request as Body;
@@ -88,12 +88,10 @@ use driver::Order;
 use link::{Link, Shared, lock};
 use request::Ended;
 use serde_json::{Map, Value};
+use std::collections::HashSet;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
-
-/// Entities that are asked for at once.
-const PAGE_ENTITIES: u32 = 500;
 
 /// A conversation that a process holds. Clones are the same conversation, and the process ends with the last of them.
 #[derive(Clone, Debug)]
@@ -292,21 +290,29 @@ impl Duologue {
         Ok(ended.snapshot.unwrap_or_default())
     }
 
-    /// All messages, tool calls and results, oldest first. They are asked for in pages.
+    /// All messages, tool calls and results, oldest first, and then compactions and calls that wait for approval.
+    /// They are asked for in pages.
     ///
     /// # Errors
     /// If the process has ended.
     pub async fn history(&self) -> Result<Vec<Entity>, Error> {
-        let mut pages = Vec::new();
+        let limit = self.options.page_entities;
+        let (mut pages, mut pages_apart) = (Vec::new(), Vec::new());
+        let mut known = HashSet::new();
         let mut before_ordinal = 0;
         loop {
-            let of = SnapshotRequest { limit: PAGE_ENTITIES, before_ordinal, since_ordinal: 0 };
+            let of = SnapshotRequest { limit, before_ordinal, since_ordinal: 0 };
             let page = self.snapshot(of).await?.entities;
-            let is_whole = page.len() >= PAGE_ENTITIES as usize;
-            before_ordinal = page.first().map_or(0, |entity| entity.created_ordinal);
-            pages.push(page);
-            if !is_whole || before_ordinal == 0 {
-                return Ok(pages.into_iter().rev().flatten().collect());
+            let (mut apart, counted): (Vec<_>, Vec<_>) = page.into_iter().partition(is_apart);
+            // Several pages may have one that is apart.
+            apart.retain(|entity| known.insert((entity.kind.clone(), entity.id.clone())));
+            let is_last = counted.len() < limit as usize;
+            before_ordinal = counted.first().map_or(0, |entity| entity.created_ordinal);
+            pages.push(counted);
+            pages_apart.push(apart);
+            if is_last || before_ordinal == 0 {
+                let oldest_first = pages.into_iter().rev().chain(pages_apart.into_iter().rev());
+                return Ok(oldest_first.flatten().collect());
             }
         }
     }
@@ -445,6 +451,11 @@ impl Duologue {
     async fn request(&self, body: Body) -> Result<Ended, Error> {
         self.link().request(body).await
     }
+}
+
+/// Whether an entity comes after the others of a page, and does not count for its limit.
+fn is_apart(entity: &Entity) -> bool {
+    matches!(entity.kind.as_str(), kind::COMPACTION | kind::TOOL_APPROVAL)
 }
 
 /// A JSON object as the protocol has it.

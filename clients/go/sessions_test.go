@@ -139,6 +139,28 @@ func TestHistoryComesInPages(t *testing.T) {
 	equal(t, prompts, want)
 }
 
+func TestAHistoryInPagesIsThatOfASnapshot(t *testing.T) {
+	chat := start(t, duologue.Options{PageEntities: 2})
+	for turn := range 4 {
+		run(t, chat, "x")
+		if turn > 1 {
+			if _, err := chat.Compact(t.Context(), "", 1).Result(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	snapshot, err := chat.Snapshot(t.Context(), duologue.Part{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, history(t, chat), snapshot.Entities)
+	var compactions []bool
+	for _, entity := range snapshot.Entities {
+		compactions = append(compactions, entity.Kind == "Compaction")
+	}
+	equal(t, compactions, append(make([]bool, 8), true, true))
+}
+
 func TestAStoreThatFailsIsANotice(t *testing.T) {
 	var notices []error
 	options := duologue.Options{Store: filepath.Join(t.TempDir(), "chat.db"), Session: "ada"}

@@ -53,20 +53,37 @@ func (c *Client) Snapshot(ctx context.Context, part Part) (*Snapshot, error) {
 	return readSnapshot(raw)
 }
 
-// History returns all messages, tool calls and results, oldest first. They are asked for in pages.
+// isApart reports whether the entity comes after the others of a page, and does not count for its limit.
+func (e *Entity) isApart() bool { return e.Kind == "Compaction" || e.Kind == "ToolApproval" }
+
+// History returns all messages, tool calls and results, oldest first, and then compactions and calls that wait for
+// approval. They are asked for in pages.
 func (c *Client) History(ctx context.Context) ([]Entity, error) {
-	var entities []Entity
+	var entities, apart []Entity
+	// Several pages may have one that is apart.
+	known := map[[2]string]bool{}
 	part := Part{Limit: c.options.PageEntities}
 	for {
 		page, err := c.Snapshot(ctx, part)
 		if err != nil {
 			return nil, err
 		}
-		entities = append(page.Entities, entities...)
-		if len(page.Entities) < part.Limit || page.Entities[0].CreatedOrdinal == 0 {
-			return entities, nil
+		var counted, added []Entity
+		for _, entity := range page.Entities {
+			key := [2]string{entity.Kind, entity.ID}
+			switch {
+			case !entity.isApart():
+				counted = append(counted, entity)
+			case !known[key]:
+				known[key] = true
+				added = append(added, entity)
+			}
 		}
-		part.Before = page.Entities[0].CreatedOrdinal
+		entities, apart = append(counted, entities...), append(added, apart...)
+		if len(counted) < part.Limit || counted[0].CreatedOrdinal == 0 {
+			return append(entities, apart...), nil
+		}
+		part.Before = counted[0].CreatedOrdinal
 	}
 }
 

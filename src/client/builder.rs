@@ -18,6 +18,9 @@ const EXTENSIONS: &str = "approvals,client-tools,edit,history,retries,settings,s
 /// Bytes of the longest frame that is read.
 const LINE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
+/// Entities that a history asks for at a time.
+const PAGE_ENTITIES: u32 = 500;
+
 /// The variable of the program that says where conversations are stored.
 const STORE_VARIABLE: &str = "DUOLOGUE_STORE";
 
@@ -53,6 +56,7 @@ pub struct Builder {
     pub(super) close_time: Duration,
     pub(super) cancel_time: Duration,
     pub(super) line_bytes_max: usize,
+    pub(super) page_entities: u32,
 }
 
 impl Default for Builder {
@@ -74,6 +78,7 @@ impl Default for Builder {
             close_time: Duration::from_secs(5),
             cancel_time: Duration::from_secs(10),
             line_bytes_max: LINE_BYTES_MAX,
+            page_entities: PAGE_ENTITIES,
         }
     }
 }
@@ -227,6 +232,14 @@ impl Builder {
     #[must_use]
     pub fn line_bytes_max(mut self, bytes: usize) -> Self {
         self.line_bytes_max = bytes;
+        self
+    }
+
+    /// Most entities that [`Duologue::history`](super::Duologue::history) asks for at a time; 500 by default, and at
+    /// least 1.
+    #[must_use]
+    pub fn page_entities(mut self, entities: u32) -> Self {
+        self.page_entities = entities.max(1);
         self
     }
 

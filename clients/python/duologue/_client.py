@@ -28,6 +28,8 @@ EXTENSIONS = (
 )
 LINE_BYTES_MAX = 256 * 1024 * 1024
 PAGE_ENTITIES = 500
+# Kinds of entities that come after the others of a page, and don't count for its limit.
+APART = frozenset(("Compaction", "ToolApproval"))
 FORK_S = 60.0
 Attachment = Union[str, "os.PathLike[str]", JsonObject]
 Attachments = Union[Attachment, Sequence[Attachment]]
@@ -277,15 +279,25 @@ class Duologue:
         return request.snapshot or m.SnapshotFrame()
 
     async def history(self) -> list[m.SnapshotEntity]:
-        """All messages, tool calls and results, oldest first. They are asked for in pages."""
+        """All messages, tool calls and results, oldest first, and then compactions and calls that wait for approval.
+
+        They are asked for in pages.
+        """
         entities: list[m.SnapshotEntity] = []
+        apart: list[m.SnapshotEntity] = []
+        known: set[tuple[str, str]] = set()
         before = 0
         while True:
             page = (await self.snapshot(limit=PAGE_ENTITIES, before=before)).entities
-            entities = page + entities
-            if len(page) < PAGE_ENTITIES or not page[0].created_ordinal:
-                return entities
-            before = page[0].created_ordinal
+            counted = [entity for entity in page if entity.kind not in APART]
+            entities = counted + entities
+            # Several pages may have one of these.
+            added = [entity for entity in page if entity.kind in APART and (entity.kind, entity.id) not in known]
+            known.update((entity.kind, entity.id) for entity in added)
+            apart = added + apart
+            if len(counted) < PAGE_ENTITIES or not counted[0].created_ordinal:
+                return entities + apart
+            before = counted[0].created_ordinal
 
     async def drop_last_turn(self) -> None:
         """Drops the last prompt and its answer."""

@@ -865,6 +865,20 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
             history = await chat.history()
         self.assertEqual([entity.payload.text for entity in history][::2], [f"prompt {n}" for n in range(4)])
 
+    async def test_a_history_in_pages_is_that_of_a_snapshot(self):
+        from duologue import _client
+
+        self.addCleanup(setattr, _client, "PAGE_ENTITIES", _client.PAGE_ENTITIES)
+        _client.PAGE_ENTITIES = 2
+        async with real() as chat:
+            for number in range(4):
+                await chat.run(f"prompt {number}")
+                if number > 1:
+                    await chat.compact(keep_turns=1)
+            snapshot = [entity.id for entity in (await chat.snapshot()).entities]
+            self.assertEqual([entity.id for entity in await chat.history()], snapshot)
+        self.assertEqual([name.partition("-")[0] for name in snapshot], ["chat"] * 8 + ["compaction"] * 2)
+
     async def test_a_store_that_fails_is_a_notice(self):
         notices = []
         async with real(**self.place, on_notice=notices.append) as chat:

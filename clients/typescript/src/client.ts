@@ -12,6 +12,9 @@ import { readSnapshot, type Change, type Entity, type Snapshot } from "./snapsho
 import { Stream } from "./stream.js";
 import { descriptorOf, type Tool } from "./tools.js";
 
+// Kinds of entities that come after the others of a page, and don't count for its limit.
+const APART = new Set(["Compaction", "ToolApproval"]);
+
 /** A conversation with a model, held by a process of its own. */
 export class Duologue {
   readonly #connection: Connection;
@@ -145,11 +148,16 @@ export class Duologue {
   async history(): Promise<Entity[]> {
     const limit = this.#connection.options.pageEntities ?? 500;
     let entities: Entity[] = [];
+    let apart: Entity[] = [];
     for (let before = 0n; ; ) {
       const page = (await this.snapshot({ limit, before })).entities;
-      entities = [...page, ...entities];
-      before = page[0]?.createdOrdinal ?? 0n;
-      if (page.length < limit || before === 0n) return entities;
+      const counted = page.filter(({ kind }) => !APART.has(kind));
+      entities = [...counted, ...entities];
+      // Several pages may have one of these.
+      const isKnown = ({ kind, id }: Entity) => apart.some((known) => known.kind === kind && known.id === id);
+      apart = [...page.filter((entity) => APART.has(entity.kind) && !isKnown(entity)), ...apart];
+      before = counted[0]?.createdOrdinal ?? 0n;
+      if (counted.length < limit || before === 0n) return [...entities, ...apart];
     }
   }
 

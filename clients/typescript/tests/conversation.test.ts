@@ -453,6 +453,19 @@ test("history comes in pages", async () => {
   });
 });
 
+test("a history in pages is that of a snapshot", async () => {
+  await hold(real([], { pageEntities: 2 }), async (chat) => {
+    for (const number of [0, 1, 2, 3]) {
+      await chat.run(`prompt ${number}`);
+      if (number > 1) await chat.compact({ keepTurns: 1 });
+    }
+    const { entities } = await chat.snapshot();
+    assert.deepEqual(await chat.history(), entities);
+    const compactions = entities.map(({ kind }) => kind === "Compaction");
+    assert.deepEqual(compactions, [...Array(8).fill(false), true, true]);
+  });
+});
+
 test("a store that fails is a notice", () =>
   inFolder((folder) => {
     const store = join(folder, "chat.db");

@@ -5,7 +5,7 @@ use super::{
     BINARY, Scratch, endless, kill, process_of, read_to, real, rest, run, start,
     texts_and_statuses, unreachable, until,
 };
-use duologue::client::{Answer, Any, Duologue, Error, Event, OnBusy, Prompt, Refused};
+use duologue::client::{Answer, Any, Duologue, Entity, Error, Event, OnBusy, Prompt, Refused};
 use duologue::protocol::proto::rpc::rpc_request_line::Request as Body;
 use duologue::protocol::proto::rpc::{CompactRequest, SnapshotRequest, SwitchModelRequest};
 use serde_json::Value;
@@ -295,6 +295,22 @@ async fn a_session_goes_on() {
     let last = SnapshotRequest { limit: 1, ..SnapshotRequest::default() };
     assert_eq!(chat.snapshot(last).await.expect("a snapshot").entities.len(), 1);
     assert_eq!(texts_and_statuses(&chat).await.len(), 4);
+}
+
+#[tokio::test]
+async fn a_history_in_pages_is_that_of_a_snapshot() {
+    let chat = start(real().page_entities(2)).await;
+    for turn in 0..4 {
+        run(&chat, "x").await;
+        if turn > 1 {
+            chat.compact("", 1).finish().await.expect("a summary");
+        }
+    }
+    let entities = chat.snapshot(SnapshotRequest::default()).await.expect("a snapshot").entities;
+    let ids = |of: &[Entity]| of.iter().map(|it| it.id.clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&chat.history().await.expect("a history")), ids(&entities));
+    let is_compaction: Vec<_> = entities.iter().map(|it| it.kind == "Compaction").collect();
+    assert_eq!(is_compaction, [vec![false; 8], vec![true; 2]].concat());
 }
 
 #[tokio::test]
