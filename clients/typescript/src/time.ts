@@ -8,13 +8,21 @@ export function after(ms: number, act: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-/** Waits for `work` for so long. */
-export async function within<T>(work: Promise<T>, ms: number, late: () => Error): Promise<T> {
+/** Waits for `work` for so long, and not after the signal is aborted. */
+export async function within<T>(work: Promise<T>, ms: number, late: () => Error, signal?: AbortSignal): Promise<T> {
   let end = () => {};
-  const timeout = new Promise<never>((_, reject) => (end = after(ms, () => reject(late()))));
+  let abort = () => {};
+  const timeout = new Promise<never>((_, reject) => {
+    end = after(ms, () => reject(late()));
+    abort = () => reject(signal?.reason as Error);
+  });
+  signal?.addEventListener("abort", abort);
+  if (signal?.aborted) abort();
   try {
     return await Promise.race([work, timeout]);
   } finally {
+    // A timer that is left keeps the program running.
     end();
+    signal?.removeEventListener("abort", abort);
   }
 }

@@ -35,7 +35,7 @@ export async function callTool(tool: Tool, input: JsonObject, signal: AbortSigna
   const any = AbortSignal.any([signal, ended.signal]);
   try {
     const work = (async () => tool.run(await valueOf(tool.parameters, input), { signal: any }))();
-    const value = await within(work, ms, () => new Error(`The tool took longer than ${ms / 1000} s.`));
+    const value = await within(work, ms, () => new Error(`The tool took longer than ${ms / 1000} s.`), signal);
     // Through text: what JSON does not have is an error here, and not when the line is written.
     const json = JSON.parse(JSON.stringify(value ?? null) ?? "null") as JsonValue;
     const isObject = typeof json === "object" && json !== null && !Array.isArray(json);
@@ -73,7 +73,7 @@ export async function decide(
   let isLate = false;
   try {
     const work = (async () => approve(request, { signal }))();
-    const answer = await within(work, ms, () => ((isLate = true), new Error()));
+    const answer = await within(work, ms, () => ((isLate = true), new Error()), signal);
     if (answer === true) return { decision: "ALLOW_ONCE" };
     if (answer === "ALLOW_SESSION") return { decision: "ALLOW_SESSION" };
     return { decision: "DENY", reason: typeof answer === "string" && answer ? answer : "It was denied." };

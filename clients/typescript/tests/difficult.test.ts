@@ -13,12 +13,14 @@ import { Duologue, type Event } from "duologue";
 import { FrameEvent } from "#internal/events";
 import { Lines, Overlong } from "#internal/lines";
 import { Request } from "#internal/requests";
-import { BINARY, DIFFICULT, difficult, gone, hold, inFolder, real, ROOT, unreachable, until, withProvider, withScript, WITHOUT_PROVIDER } from "./support.js";
+import { BINARY, CLOCK, DIFFICULT, difficult, gone, hold, inFolder, real, ROOT, unreachable, until, withProvider, withScript, WITHOUT_PROVIDER } from "./support.js";
 
 const LINES_OF_A_RUN = 10;
 const LONG = 64 * 1024 * 1024;
 const STARTS_AT_ONCE = 16;
 const CLOSE_MS = 5000;
+// A program that has nothing left to do ends in less.
+const EXIT_MS = 10_000;
 // More events than may wait of a stream that is behind.
 const PAUSED_AT = 20_000n;
 
@@ -576,6 +578,29 @@ test("the process ends with a program that does not close it", async () => {
   if (child.exitCode === null) await once(child, "exit");
   assert.equal(child.exitCode, 0);
   await gone(pid);
+});
+
+test("a tool or an approval that never ends does not keep the program", async () => {
+  const never = "() => new Promise(() => {})";
+  const tools = `tools: [{ name: "get_time", parameters: { type: "object" }, run: ${never} }]`;
+  const approve = `approve: ${never}`;
+  const call = { tools: [{ name: "get_time", arguments: { city: "Berlin" } }] };
+  await withScript([call], async (script) => {
+    const cases = [[tools, "FrontendToolCallRequested", []], [approve, "ToolApprovalRequested", ["--mcp", CLOCK]]] as const;
+    for (const [options, asked, args] of cases) {
+      const { child } = await program(`
+        const args = ${JSON.stringify([script, ...args])};
+        const chat = await Duologue.start({ binary: process.argv[1], engine: "echo", args, ${options} });
+        for await (const event of chat.stream("x")) if (event.name === "${asked}") break;
+        await chat.close();
+        console.log(0);`);
+      try {
+        if (child.exitCode === null) await once(child, "exit", { signal: AbortSignal.timeout(EXIT_MS) });
+      } finally {
+        child.kill();
+      }
+    }
+  });
 });
 
 test("busy", async () => {
