@@ -153,11 +153,12 @@ class Duologue:
 
         Returns what has changed since the last event that this client had: entities that are new or different, with the
         part of their text that no stream has shown. Requests that were in flight are not sent again. If it fails, the next
-        attempt gives the same. One that is called while another is under way waits for that, and returns the same; if that
-        fails, it is the next attempt.
+        attempt gives the same; with a `close` meanwhile it fails as `Closed`. One that is called while another is under
+        way waits for that, and returns the same; if that fails, it is the next attempt.
         """
         if self._connection.settings.store is None or self._session is None:
             raise DuologueError("Only a conversation with a store and `session` can go on in another process.")
+        closes = self._connection.closes
         while self._reconnecting:
             # Others wait for it as well.
             if (changes := await asyncio.shield(self._reconnecting)) is not None:
@@ -165,21 +166,21 @@ class Duologue:
         attempt = self._reconnecting = asyncio.get_running_loop().create_future()
         changes = None
         try:
-            changes = await self._go_on()
+            changes = await self._go_on(closes)
             return changes
         finally:
             self._reconnecting = None
             attempt.set_result(changes)
 
-    async def _go_on(self) -> list[Change]:
-        """Starts another process; returns what has changed."""
+    async def _go_on(self, closes: int) -> list[Change]:
+        """Starts another process, unless there were more calls of `close`; returns what has changed."""
         connection = self._connection
         if connection.failure is None and self._seen is None:
             raise DuologueError("The process runs.")
         # The other process begins with a snapshot that has a later ordinal, and may end before it has said what changed.
         seen = self._seen = self._seen or Seen(self.ordinal, dict(connection.shown))
         if connection.failure is not None:
-            await connection.restart()
+            await connection.restart(closes)
         changed = await self.snapshot(since=seen.ordinal)
         self._seen = None
         connection.shown.clear()

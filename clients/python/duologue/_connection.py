@@ -70,6 +70,8 @@ class Connection:
         # The session has tools of an earlier program.
         self._has_earlier_tools = False
         self.is_inherited = False
+        # Calls of close, so that a restart that was under way starts no process after one.
+        self.closes = 0
         _connections.add(self)
 
     async def start(self) -> None:
@@ -107,6 +109,7 @@ class Connection:
 
     async def close(self) -> None:
         """Stops what runs, and ends the process."""
+        self.closes += 1
         process = self.process
         if not process:
             return
@@ -135,14 +138,17 @@ class Connection:
 
     def end_now(self, failure: Closed) -> None:
         """Nobody gets an answer any more; the process may be there yet."""
+        self.closes += 1
         self._is_closing = True
         self._fail(failure)
 
-    async def restart(self) -> None:
-        """Starts the process again after its end."""
+    async def restart(self, closes: int) -> None:
+        """Starts the process again after its end, unless `close` was called since there were so many calls of it."""
         if self.process:
             await self.process.end(self.settings.close_timeout)
-            self.process = None
+        if self.closes != closes:
+            raise Closed("The client was closed.")
+        self.process = None
         await self.start()
 
     @property

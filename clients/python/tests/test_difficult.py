@@ -26,6 +26,16 @@ LONG = 64 * 1024 * 1024
 # Patches of 10,000 bytes, more than may wait of a stream that is behind.
 LONG_ANSWER = 2000
 STARTS_AT_ONCE = 16
+# A program that is a while in ending: at its prompt it writes what is no frame, and hears nothing any more.
+SLOW_TO_END = """#!/bin/sh
+echo $$ >> "$PIDS"
+[ "$DIFFICULT" = deaf ] || exec "$SERVER"
+trap "" TERM
+echo '{"hello":{"protocol":"pinocchio.chatapp.rpc.v1","capabilities":["server-version=0.1.0"]}}'
+read -r enable && echo '{"requestId":"py-1","done":{"status":"ok"}}'
+read -r submit && echo no frame
+exec sleep 60
+"""
 
 
 def sleeper(text, on_bytes=lambda _: None):
@@ -458,6 +468,30 @@ class Ends(unittest.IsolatedAsyncioTestCase):
             self.assertEqual((await chat.run("x")).status, "ok")
             with self.assertRaisesRegex(duologue.DuologueError, "The process runs"):
                 await chat.reconnect()
+
+    async def test_closing_during_a_reconnect_leaves_nothing_running(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch("duologue._process.TERM_S", 0.2):
+            program, pids = Path(folder, "server"), Path(folder, "pids")
+            program.write_text(SLOW_TO_END)
+            program.chmod(0o755)
+            env = {"DIFFICULT": "deaf", "PIDS": str(pids), "SERVER": DIFFICULT}
+            chat = await Duologue(binary=program, env=env, store="chat.db", session="ada").start()
+            with self.assertRaises(duologue.ProtocolError):
+                await chat.run("x")
+            chat._connection.settings.env["DIFFICULT"] = "resumed"
+            # The second is the next attempt where the first one fails.
+            reconnects = [asyncio.create_task(chat.reconnect()) for _ in range(2)]
+            while not chat._reconnecting:
+                await asyncio.sleep(0)
+            await chat.close()
+            for reconnect in reconnects:
+                with self.assertRaises(duologue.Closed):
+                    await reconnect
+            with self.assertRaises(duologue.Closed):
+                await chat.run("y")
+            self.assertEqual(len(pids.read_text().split()), 1)
+            for pid in pids.read_text().split():
+                wait_until_gone(int(pid))
 
     async def test_a_prompt_during_a_reconnect_that_fails(self):
         env = {"DIFFICULT": "die:7"}

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -466,6 +466,32 @@ test("reconnects at once are one", { timeout: 60_000 }, () =>
     assert.equal(first, second);
     assert.equal((await chat.run("x")).text, "Hello, wörld!");
     await assert.rejects(chat.reconnect(), /The process runs/);
+  }));
+
+// A program that is a while in ending: at its prompt it writes what is no frame, and hears nothing any more.
+const SLOW_TO_END = `#!/bin/sh
+echo $$ >> "$PIDS"
+[ "$DIFFICULT" = deaf ] || exec "$SERVER"
+trap "" TERM
+echo '{"hello":{"protocol":"pinocchio.chatapp.rpc.v1","capabilities":["server-version=0.1.0"]}}'
+read -r enable && echo '{"requestId":"js-1","done":{"status":"ok"}}'
+read -r submit && echo no frame
+exec sleep 60
+`;
+
+test("closing during a reconnect leaves nothing running", () =>
+  inFolder(async (folder) => {
+    const [binary, pids] = [join(folder, "server"), join(folder, "pids")];
+    writeFileSync(binary, SLOW_TO_END, { mode: 0o755 });
+    const env = { DIFFICULT: "deaf", PIDS: pids, SERVER: DIFFICULT };
+    const chat = await Duologue.start({ binary, env, store: "chat.db", session: "ada" });
+    await assert.rejects(chat.run("x"), duologue.ProtocolError);
+    env.DIFFICULT = "resumed";
+    const reconnect = assert.rejects(chat.reconnect(), duologue.Closed);
+    await chat.close();
+    await reconnect;
+    await assert.rejects(chat.run("y"), duologue.Closed);
+    for (const pid of readFileSync(pids, "utf8").trim().split("\n")) await gone(Number(pid));
   }));
 
 test("a refused prompt does not forget what was shown", () =>
