@@ -471,7 +471,7 @@ impl Builder {
     /// # Errors
     /// If there is no program, it is too old, it does not begin in time, or its command line or store is refused.
     pub async fn start(mut self) -> Result<Duologue, Error> {
-        self.settle_folder();
+        self.settle()?;
         let link = self.connect(pending()).await?;
         Ok(Duologue { held: Arc::new(Held::new(link)), options: self })
     }

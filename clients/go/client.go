@@ -89,6 +89,12 @@ type attempt struct {
 // answers, and slog.Warn says so; with "--require-provider" in Options.Args it is an ErrConfig.
 func Start(ctx context.Context, options Options) (*Client, error) {
 	options.setDefaults()
+	// Later processes have the same program, whatever the folder of this one is then.
+	binary, err := findBinary(options.Binary)
+	if err != nil {
+		return nil, err
+	}
+	options.Binary = binary
 	c := &Client{options: options}
 	c.flow.L = &c.mu
 	c.keepTools(options.Tools)
@@ -100,11 +106,7 @@ func Start(ctx context.Context, options Options) (*Client, error) {
 
 // start starts the process, unless Close was called since there were so many calls of it.
 func (c *Client) start(ctx context.Context, closes int) error {
-	binary, err := findBinary(c.options.Binary)
-	if err != nil {
-		return err
-	}
-	p, err := startProcess(append([]string{binary}, c.options.args()...), c.options.environment(), c.options.Dir, warn)
+	p, err := startProcess(append([]string{c.options.Binary}, c.options.args()...), c.options.environment(), c.options.Dir, warn)
 	if err != nil {
 		return err
 	}
@@ -129,7 +131,7 @@ func (c *Client) start(ctx context.Context, closes int) error {
 		return nil
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = fmt.Errorf("%w: %s did not begin within %v%s", ErrProtocol, binary, c.options.StartTimeout, tail(p.tail()))
+		err = fmt.Errorf("%w: %s did not begin within %v%s", ErrProtocol, c.options.Binary, c.options.StartTimeout, tail(p.tail()))
 	}
 	c.giveUp(p, err)
 	return err
@@ -468,17 +470,13 @@ func (c *Client) Fork(ctx context.Context, turns int) (*Client, error) {
 	if store == "" {
 		return nil, errors.New("only a conversation with a store can be copied")
 	}
-	binary, err := findBinary(c.options.Binary)
-	if err != nil {
-		return nil, err
-	}
 	args := []string{"sessions", "fork", "--store", store}
 	if turns > 0 {
 		args = append(args, "--turns", strconv.Itoa(turns))
 	}
 	limited, cancel := context.WithTimeout(ctx, forkTime)
 	defer cancel()
-	command := exec.CommandContext(limited, binary, append(args, "--", c.SessionID())...)
+	command := exec.CommandContext(limited, c.options.Binary, append(args, "--", c.SessionID())...)
 	command.Env, command.Dir = c.options.environment(), c.options.Dir
 	id, err := command.Output()
 	if failed := new(exec.ExitError); errors.As(err, &failed) {

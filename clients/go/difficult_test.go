@@ -765,9 +765,12 @@ func TestAProgramThatChangesItsFolder(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(folder, "inner"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink(os.Getenv("DUOLOGUE_BIN"), filepath.Join(folder, "program")); err != nil {
+		t.Fatal(err)
+	}
 	for _, dir := range []string{"", "inner"} {
 		t.Chdir(folder)
-		chat := start(t, duologue.Options{Store: "chat.db", Session: "ada", Dir: dir})
+		chat := start(t, duologue.Options{Binary: "./program", Store: "chat.db", Session: "ada", Dir: dir})
 		run(t, chat, "one")
 		t.Chdir("/")
 		goesOn(t, chat)

@@ -2,6 +2,7 @@
 
 use super::error::Error;
 use super::event::Event;
+use super::process;
 use super::tools::{Approval, Approve, Tool};
 use crate::protocol::proto::tools::ToolApprovalRequested;
 use std::env;
@@ -253,8 +254,10 @@ impl Builder {
         self.store.clone().or_else(from_variable)
     }
 
-    /// Names the folder of the process, which is to be the same when it is started again: a relative store is there.
-    pub(super) fn settle_folder(&mut self) {
+    /// Finds the program and the folder of the process, which are to be the same when it is started again: this
+    /// program may have another folder by then, and relative paths are from the first.
+    pub(super) fn settle(&mut self) -> Result<(), Error> {
+        self.binary = Some(process::find(self.binary.as_deref())?);
         // The program's may be gone.
         if let Ok(own) = env::current_dir() {
             self.folder = Some(match &self.folder {
@@ -262,6 +265,7 @@ impl Builder {
                 None => own,
             });
         }
+        Ok(())
     }
 
     fn named(mut self, option: &'static str, value: impl AsRef<OsStr>) -> Self {

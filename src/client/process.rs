@@ -164,7 +164,7 @@ fn warn_of_echo() {
 }
 
 /// The program: the one that is named, that of the variable, or the one on the `PATH`.
-fn find(named: Option<&Path>) -> Result<PathBuf, Error> {
+pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Error> {
     let found = look_for(named)?;
     // The process may have another folder.
     Ok(std::path::absolute(&found).unwrap_or(found))

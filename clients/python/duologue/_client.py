@@ -14,7 +14,6 @@ from . import messages as m
 from ._connection import Connection
 from ._errors import Closed, DuologueError, StoreError
 from ._message import JsonObject, Message
-from ._process import find_binary
 from ._requests import Request
 from ._result import Result
 from ._schema import schema_of, value_of
@@ -345,7 +344,7 @@ class Duologue:
         settings = self._connection.settings
         if settings.store is None or not self.session_id:
             raise DuologueError("Only a conversation with a store can be copied.")
-        command = [find_binary(settings.binary), "sessions", "fork", "--store", settings.store]
+        command = [settings.program, "sessions", "fork", "--store", settings.store]
         command += ["--turns", str(turns)] if turns else []
         ended = await asyncio.to_thread(
             subprocess.run,
@@ -364,7 +363,7 @@ class Duologue:
     def _kept(self) -> dict[str, Any]:
         """The options of a copy that are others than those of the beginning."""
         settings = self._connection.settings
-        return {"cwd": settings.cwd, "tools": list(settings.tools.values())}
+        return {"binary": settings.program, "cwd": settings.cwd, "tools": list(settings.tools.values())}
 
     async def switch_model(
         self, *, model: str = "", profile: str = "", engine: str = "", settings: JsonObject | None = None

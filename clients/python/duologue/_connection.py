@@ -29,7 +29,7 @@ from ._errors import (
 from ._hello import check_hello, request_bytes_max
 from ._lines import Lines, Overlong
 from ._message import JsonObject, Message, payload_of
-from ._process import Process, find_binary
+from ._process import Process
 from ._requests import PAUSE_BYTES, QUEUE_BYTES_MAX, Request
 from ._settings import Settings
 
@@ -78,8 +78,8 @@ class Connection:
         """Starts the process, and checks what it is."""
         if self.process:
             raise DuologueError("The client is started already.")
-        command = [find_binary(self.settings.binary), "rpc", *self.settings.args]
-        self.settings.settle_folder()
+        self.settings.settle()
+        command = [self.settings.program, "rpc", *self.settings.args]
         self._loop = asyncio.get_running_loop()
         self._lines = Lines(self.settings.line_bytes_max)
         self._requests = {}

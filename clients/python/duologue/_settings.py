@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ._errors import DuologueError
 from ._message import Message
+from ._process import find_binary
 from ._tools import Approve, Tool
 
 
@@ -33,9 +34,15 @@ class Settings:
     close_timeout: float
     cancel_timeout: float
     line_bytes_max: int
+    # The path of the program, once it has been found.
+    program: str = ""
 
-    def settle_folder(self) -> None:
-        """Names the folder of the process, so that one that is started later has the same, as a relative store is there."""
+    def settle(self) -> None:
+        """Finds the program and the folder of the process, so that one that is started later has the same.
+
+        This program may have another folder by then, and a relative path to the program or the store is one from the first.
+        """
+        self.program = self.program or find_binary(self.binary)
         with contextlib.suppress(FileNotFoundError):  # The folder of this program may be gone.
             self.cwd = os.getcwd() if self.cwd is None else os.path.join(os.getcwd(), self.cwd)
 

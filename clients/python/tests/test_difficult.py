@@ -524,7 +524,7 @@ class Ends(unittest.IsolatedAsyncioTestCase):
             with self.assertRaises(duologue.ProcessEnded):
                 await chat.run("x")
             settings.env["DIFFICULT"] = "resumed"
-            for name, value in (("binary", "/nowhere/duologue"), ("cwd", "/nowhere")):
+            for name, value in (("program", "/nowhere/duologue"), ("cwd", "/nowhere")):
                 with mock.patch.object(settings, name, value), self.assertRaises(duologue.NotInstalled):
                     await chat.reconnect()
                 with self.assertRaises(duologue.DuologueError):
@@ -557,9 +557,10 @@ class Ends(unittest.IsolatedAsyncioTestCase):
         self.addCleanup(os.chdir, os.getcwd())
         with tempfile.TemporaryDirectory() as folder:
             os.mkdir(folder + "/inner")
+            os.symlink(BINARY, folder + "/program")
             for cwd, store in ((None, "chat.db"), ("inner", "inner/chat.db")):
                 os.chdir(folder)
-                async with real(store="chat.db", session="ada", cwd=cwd) as chat:
+                async with Duologue(binary="./program", engine="echo", store="chat.db", session="ada", cwd=cwd) as chat:
                     await chat.run("one")
                     os.chdir("/")
                     os.kill(pid_of(chat), signal.SIGKILL)

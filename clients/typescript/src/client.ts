@@ -5,7 +5,6 @@ import { Connection, type Patch } from "./connection.js";
 import { Closed, DuologueError, StoreError } from "./errors.js";
 import type { HelloFrame } from "./messages/pinocchio/chatapp/rpc/v1/rpc_pb.js";
 import { sentAlong, storeOf, type Options, type PromptOptions } from "./options.js";
-import { findBinary } from "./process.js";
 import type { Result } from "./result.js";
 import { jsonSchemaOf } from "./schema.js";
 import { readSnapshot, type Change, type Entity, type Snapshot } from "./snapshot.js";
@@ -217,7 +216,7 @@ export class Duologue {
     const args = ["sessions", "fork", "--store", store, ...(turns ? ["--turns", String(turns)] : []), "--", this.sessionId];
     const options = { env: { ...process.env, ...env }, ...(cwd !== undefined && { cwd }), timeout: 60_000 };
     try {
-      const { stdout } = await promisify(execFile)(findBinary(this.#connection.options.binary), args, options);
+      const { stdout } = await promisify(execFile)(this.#connection.options.binary, args, options);
       const tools = [...this.#connection.tools.values()];
       return await Duologue.start({ ...this.#connection.options, tools, session: stdout.trim() });
     } catch (error) {

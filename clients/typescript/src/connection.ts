@@ -15,8 +15,8 @@ import { FrameEvent, type Event, type EventFrameJson, type Payloads } from "./ev
 import { checkHello, requestBytesMax } from "./hello.js";
 import { Lines, Overlong } from "./lines.js";
 import type { HelloFrame } from "./messages/pinocchio/chatapp/rpc/v1/rpc_pb.js";
-import { commandLine, settled, type Options } from "./options.js";
-import { findBinary, Process } from "./process.js";
+import { commandLine, settled, type Options, type SettledOptions } from "./options.js";
+import { Process } from "./process.js";
 import { Request } from "./requests.js";
 import type { Result } from "./result.js";
 import { readSnapshot, type Snapshot } from "./snapshot.js";
@@ -84,7 +84,7 @@ export class Connection implements Owner {
   #lastEvent: FrameEvent | undefined;
   #lastOrdinal = 0n;
 
-  readonly options: Options;
+  readonly options: SettledOptions;
 
   constructor(options: Options) {
     this.options = settled(options);
@@ -94,7 +94,7 @@ export class Connection implements Owner {
 
   /** Starts the process, and checks what it is. */
   async start(): Promise<void> {
-    const command = [findBinary(this.options.binary), ...commandLine(this.options)];
+    const command = [this.options.binary, ...commandLine(this.options)];
     const lines = new Lines(this.options.lineBytesMax ?? LINE_BYTES_MAX);
     const begun = new Promise<void>((resolve) => (this.#begun = resolve));
     const { env, cwd } = this.options;

@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { DuologueError } from "./errors.js";
 import type { Event } from "./events.js";
+import { findBinary } from "./process.js";
 import type { Schema } from "./schema.js";
 import type { Approve, Tool } from "./tools.js";
 
@@ -77,12 +78,16 @@ export function storeOf({ store, env }: Options): string | undefined {
   return store ?? ((env?.DUOLOGUE_STORE ?? process.env.DUOLOGUE_STORE) || undefined);
 }
 
-/** The options with the folder of the process, which is to have the same when it is started again. */
-export function settled(options: Options): Options {
+/** Options with the path of the program. */
+export type SettledOptions = Options & { binary: string };
+
+/** The options with the program and the folder of the process, which is to have the same when it is started again. */
+export function settled(options: Options): SettledOptions {
+  const found = { ...options, binary: findBinary(options.binary) };
   try {
-    return { ...options, cwd: resolve(options.cwd ?? "") };
+    return { ...found, cwd: resolve(options.cwd ?? "") };
   } catch {
-    return options; // The folder of this program is gone.
+    return found; // The folder of this program is gone.
   }
 }
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -556,10 +556,11 @@ test("a program that changes its folder", () =>
   inFolder(async (folder) => {
     const before = process.cwd();
     mkdirSync(join(folder, "inner"));
+    symlinkSync(BINARY, join(folder, "program"));
     try {
       for (const [cwd, store] of [[{}, "chat.db"], [{ cwd: "inner" }, "inner/chat.db"]] as const) {
         process.chdir(folder);
-        await hold(real([], { store: "chat.db", session: "ada", ...cwd }), async (chat) => {
+        await hold(real([], { binary: "./program", store: "chat.db", session: "ada", ...cwd }), async (chat) => {
           await chat.run("one");
           process.chdir("/");
           await killed(chat);

@@ -9,6 +9,7 @@ use duologue::client::{Answer, Builder, Duologue, Error};
 use rustix::process::{Pid, getpgid};
 use std::env;
 use std::io::{self, BufRead, BufReader, Write, stdout};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -55,7 +56,7 @@ async fn program() {
 /// Goes to another folder, and on in another process; gives how many messages that has, and a copy.
 async fn wander(folder: &str) -> String {
     env::set_current_dir(folder).expect("a folder");
-    let chat = start(real().store("chat.db").session("ada")).await;
+    let chat = start(real().binary("./program").store("chat.db").session("ada")).await;
     run(&chat, "one").await;
     env::set_current_dir("/").expect("a folder");
     kill(process_of(&chat));
@@ -68,6 +69,7 @@ async fn wander(folder: &str) -> String {
 #[test]
 fn a_program_that_changes_its_folder() {
     let scratch = Scratch::new("wanders");
+    symlink(BINARY, scratch.0.join("program")).expect("a link");
     let named = format!("wanders from {}", scratch.0.display());
     let (mut program, said) = start_program(&named, &[]);
     assert!(program.wait().expect("an end").success());
