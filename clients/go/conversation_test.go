@@ -77,10 +77,16 @@ func TestAStreamHasTypedEventsAndEndsAtItsDone(t *testing.T) {
 
 func TestEventsOfTheEnvironmentAreNotFiltered(t *testing.T) {
 	t.Setenv("DUOLOGUE_EVENTS", "ChatRun*")
+	t.Setenv("DUOLOGUE_PATCH_MODE", "snapshot")
 	get := tool("get_time", func(context.Context, city) (any, error) { return "12:00", nil })
 	chat := start(t, duologue.Options{Args: []string{script(t, berlin...)}, Tools: []duologue.Tool{get}})
 	result := run(t, chat, "What time is it?")
 	equal(t, []string{result.Text, result.ToolCalls[0].Status}, []string{"It is noon.", "success"})
+	texts := ""
+	for event := range start(t, args("--echo-delay-ms=1")).Stream(t.Context(), "hello").Events() {
+		texts += event.Text()
+	}
+	equal(t, texts, "Turn 1. You said: hello")
 }
 
 func TestRequestsInFlightGetTheirOwnFrames(t *testing.T) {

@@ -38,7 +38,8 @@ type Options struct {
 	OnError func(error)
 	// Queue makes a prompt during a run wait for its turn; otherwise it is an ErrBusy.
 	Queue bool
-	// Env are variables, as NAME=value, in addition to those of this program, of which DUOLOGUE_EVENTS is left out.
+	// Env are variables, as NAME=value, in addition to those of this program, of which DUOLOGUE_EVENTS and
+	// DUOLOGUE_PATCH_MODE are left out.
 	Env []string
 	// Dir is the folder of the process; by default that which this program has at the start, also for a process that is
 	// started later.
@@ -95,12 +96,12 @@ func (o *Options) store() string {
 	return os.Getenv("DUOLOGUE_STORE")
 }
 
-// environment returns the variables of the process: those of this program, and then those of the options. A list of
-// events that is meant for scripts is left out: without all events this package has no text and answers no calls of
-// tools.
+// environment returns the variables of the process: those of this program, and then those of the options. Two that are
+// meant for scripts are left out: without all events this package has no text and answers no calls of tools, and programs
+// print the patches of a stream one after the other.
 func (o *Options) environment() []string {
 	own := slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		return strings.HasPrefix(variable, "DUOLOGUE_EVENTS=")
+		return strings.HasPrefix(variable, "DUOLOGUE_EVENTS=") || strings.HasPrefix(variable, "DUOLOGUE_PATCH_MODE=")
 	})
 	return append(own, o.Env...)
 }

@@ -149,7 +149,8 @@ impl Builder {
         self
     }
 
-    /// A variable of the process, beside those of this one, of which `DUOLOGUE_EVENTS` is left out.
+    /// A variable of the process, beside those of this one, of which `DUOLOGUE_EVENTS` and `DUOLOGUE_PATCH_MODE` are
+    /// left out.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.push((name.into(), value.into()));

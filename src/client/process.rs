@@ -22,8 +22,9 @@ use tokio::time::timeout;
 const PROGRAM: &str = "duologue";
 const VARIABLE: &str = "DUOLOGUE_BIN";
 
-/// The variable of the program that says which events it writes.
-const EVENTS_VARIABLE: &str = "DUOLOGUE_EVENTS";
+/// Variables of the program that are meant for scripts. Without all events there is no text, and calls of tools are
+/// not answered; programs print the patches of a stream one after the other.
+const VARIABLES_OF_SCRIPTS: [&str; 2] = ["DUOLOGUE_EVENTS", "DUOLOGUE_PATCH_MODE"];
 
 /// Bytes of the end of standard error that are kept.
 const STDERR_BYTES: usize = 16 * 1024;
@@ -126,8 +127,9 @@ impl Process {
 
 fn command(program: &Path, options: &Builder) -> Command {
     let mut command = Command::new(program);
-    // It is meant for scripts: without all events there is no text, and calls of tools are not answered.
-    command.env_remove(EVENTS_VARIABLE);
+    for name in VARIABLES_OF_SCRIPTS {
+        command.env_remove(name);
+    }
     command.envs(options.env.iter().map(|(name, value)| (name, value)));
     if let Some(folder) = &options.folder {
         command.current_dir(folder);

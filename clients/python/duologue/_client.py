@@ -80,8 +80,9 @@ class Duologue:
       as `ModelSwitched`, and errors of its store. What it raises goes to the exception handler of the loop, and the
       conversation goes on.
     - `on_busy`: "reject" makes a prompt during a run the error `Busy`; with "queue" it waits for its turn.
-    - `env` adds variables to those of this program, of which `DUOLOGUE_EVENTS` is left out; `cwd` is the folder of the
-      process, by default that which this program has at the first start, also for a process that is started later.
+    - `env` adds variables to those of this program, of which `DUOLOGUE_EVENTS` and `DUOLOGUE_PATCH_MODE` are left out;
+      `cwd` is the folder of the process, by default that which this program has at the first start, also for a process
+      that is started later.
     - `start_timeout`, `close_timeout`, `cancel_timeout`: seconds. `line_bytes_max`: longest frame.
     """
 

@@ -17,6 +17,9 @@ READ_BYTES = 256 * 1024
 STDERR_BYTES = 16 * 1024
 POLL_S = 0.005
 TERM_S = 2.0
+# Variables of the program that are meant for scripts: a client needs all events, and programs print the patches of a
+# stream one after the other.
+_OF_SCRIPTS = frozenset(("DUOLOGUE_EVENTS", "DUOLOGUE_PATCH_MODE"))
 
 
 def find_binary(named: str | os.PathLike[str] | None) -> str:
@@ -42,8 +45,7 @@ def own_binary() -> str | None:
 
 
 def _inherited() -> dict[str, str]:
-    """The variables of this program without a filter of events, which is meant for scripts: the client needs all."""
-    return {name: value for name, value in os.environ.items() if name != "DUOLOGUE_EVENTS"}
+    return {name: value for name, value in os.environ.items() if name not in _OF_SCRIPTS}
 
 
 def _named(name: str, source: str) -> str:

@@ -74,9 +74,10 @@ class Conversation(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(stream.result.text, "Turn 1. You said: hello")
 
     async def test_events_of_the_environment_are_not_filtered(self):
-        with mock.patch.dict(os.environ, DUOLOGUE_EVENTS="ChatRun*"):
-            async with real() as chat:
-                self.assertEqual((await chat.run("hello")).text, "Turn 1. You said: hello")
+        with mock.patch.dict(os.environ, DUOLOGUE_EVENTS="ChatRun*", DUOLOGUE_PATCH_MODE="snapshot"):
+            async with real("--echo-delay-ms=1") as chat:
+                texts = [event.text async for event in chat.stream("hello") if isinstance(event, TextPatch)]
+        self.assertEqual("".join(texts), "Turn 1. You said: hello")
 
     async def test_text_with_half_a_character_is_sent(self):
         def get():

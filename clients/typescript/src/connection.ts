@@ -98,8 +98,8 @@ export class Connection implements Owner {
     const lines = new Lines(this.options.lineBytesMax ?? LINE_BYTES_MAX);
     const begun = new Promise<void>((resolve) => (this.#begun = resolve));
     const { env, cwd } = this.options;
-    // A filter of events there is meant for scripts: the client needs them all.
-    const { DUOLOGUE_EVENTS: _, ...inherited } = process.env;
+    // These are meant for scripts: a client needs all events, and programs print the patches of a stream one after the other.
+    const { DUOLOGUE_EVENTS: _events, DUOLOGUE_PATCH_MODE: _mode, ...inherited } = process.env;
     const child: Process = new Process(
       command,
       { env: { ...inherited, ...env }, cwd },

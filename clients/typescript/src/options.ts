@@ -43,7 +43,7 @@ export interface Options {
   onNotice?: (notice: Event | DuologueError) => void;
   /** `reject` (the default) makes a prompt during a run the error `Busy`; with `queue` it waits for its turn. */
   onBusy?: "reject" | "queue";
-  /** Variables in addition to those of this program, of which `DUOLOGUE_EVENTS` is left out. */
+  /** Variables in addition to those of this program, of which `DUOLOGUE_EVENTS` and `DUOLOGUE_PATCH_MODE` are left out. */
   env?: Record<string, string>;
   /** The folder of the process; by default that which this program has at the start, also for a process that is started later. */
   cwd?: string;

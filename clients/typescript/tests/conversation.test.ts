@@ -39,12 +39,17 @@ test("a stream has typed events and ends at its done", async () => {
 });
 
 test("events of the environment are not filtered", async () => {
-  process.env.DUOLOGUE_EVENTS = "ChatRun*";
+  Object.assign(process.env, { DUOLOGUE_EVENTS: "ChatRun*", DUOLOGUE_PATCH_MODE: "snapshot" });
+  const texts: string[] = [];
   try {
-    await hold(real(), async (chat) => assert.equal((await chat.run("hello")).text, "Turn 1. You said: hello"));
+    await hold(real(["--echo-delay-ms=1"]), async (chat) => {
+      for await (const event of chat.stream("hello")) if (event.name === "ChatTextPatch") texts.push(event.payload.text);
+    });
   } finally {
     delete process.env.DUOLOGUE_EVENTS;
+    delete process.env.DUOLOGUE_PATCH_MODE;
   }
+  assert.equal(texts.join(""), "Turn 1. You said: hello");
 });
 
 test("text with half a character is sent", async () => {

@@ -49,7 +49,8 @@ async fn a_stream_has_typed_events_and_ends_at_its_done() {
 
 #[test]
 fn events_of_the_environment_are_not_filtered() {
-    let variables = [("DUOLOGUE_BIN", BINARY), ("DUOLOGUE_EVENTS", "ChatRun*")];
+    let of_scripts = [("DUOLOGUE_EVENTS", "ChatRun*"), ("DUOLOGUE_PATCH_MODE", "snapshot")];
+    let variables = [("DUOLOGUE_BIN", BINARY), of_scripts[0], of_scripts[1]];
     let (mut program, said) = start_program("unnamed", &variables);
     assert!(program.wait().expect("an end").success());
     assert_eq!(said, "Turn 1. You said: x");

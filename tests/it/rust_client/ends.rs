@@ -40,10 +40,11 @@ async fn program() {
         return say(&wander(folder).await);
     }
     let builder = endless();
-    let builder = if named == "unnamed" { Duologue::builder().engine("echo") } else { builder };
+    let unnamed = || Duologue::builder().engine("echo").args(["--echo-delay-ms=1"]);
+    let builder = if named == "unnamed" { unnamed() } else { builder };
     match builder.start().await {
         Err(error) => say(&format!("{error:?}")),
-        Ok(chat) if named == "unnamed" => say(&run(&chat, "x").await.text),
+        Ok(chat) if named == "unnamed" => say(&rest(&mut chat.stream("x")).await.0.concat()),
         Ok(chat) => {
             let mut stream = chat.stream("x");
             read_to(&mut stream, "ChatProviderCallStarted").await;
