@@ -111,6 +111,12 @@ func TestNotInstalled(t *testing.T) {
 	contains(t, err.Error(), "not on the PATH")
 }
 
+func TestAFolderThatIsNotThere(t *testing.T) {
+	_, err := duologue.Start(t.Context(), duologue.Options{Dir: "/nowhere"})
+	contains(t, err.Error(), "can't be run in /nowhere, which is no folder")
+	equal(t, errors.Is(err, duologue.ErrNotInstalled), false)
+}
+
 func TestARelativePathToTheProgramAndAnotherFolder(t *testing.T) {
 	t.Chdir(filepath.Join(root, "clients"))
 	t.Setenv("DUOLOGUE_BIN", "./difficult_server.py")

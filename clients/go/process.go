@@ -87,7 +87,7 @@ func startProcess(command []string, env []string, dir string, onStderr func(stri
 		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%w: %s can't be run: %w", ErrNotInstalled, command[0], err)
+		return nil, notRun(command[0], dir, err)
 	}
 	p := &process{cmd: cmd, stdout: stdout, writes: make(chan []byte, queuedWrites), ended: make(chan struct{})}
 	p.stderrRead = make(chan struct{})
@@ -105,6 +105,17 @@ func startProcess(command []string, env []string, dir string, onStderr func(stri
 		}
 	}()
 	return p, nil
+}
+
+// notRun returns the error of a program that could not be started: the system does not say whether it is missing or its
+// folder.
+func notRun(program, dir string, err error) error {
+	if dir != "" {
+		if folder, failed := os.Stat(dir); failed != nil || !folder.IsDir() {
+			return fmt.Errorf("%s can't be run in %s, which is no folder: %w", program, dir, err)
+		}
+	}
+	return fmt.Errorf("%w: %s can't be run: %w", ErrNotInstalled, program, err)
 }
 
 func (p *process) keepTail(stderr io.Reader, onStderr func(string)) {

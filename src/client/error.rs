@@ -21,6 +21,9 @@ pub enum Error {
     /// There is no program `duologue` where it was looked for; trying again does not help.
     #[error("{0}")]
     NotInstalled(String),
+    /// The folder that the process is to have is none.
+    #[error("{0}")]
+    NoFolder(String),
     /// The program does not speak the protocol, or has stopped doing so.
     #[error("{0}")]
     Protocol(String),
@@ -161,6 +164,7 @@ impl Error {
             | Self::Refused(it)
             | Self::Answer { error: it, .. } => Some(it),
             Self::NotInstalled(_)
+            | Self::NoFolder(_)
             | Self::Protocol(_)
             | Self::TooOld { .. }
             | Self::TooLong(_)

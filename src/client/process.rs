@@ -7,6 +7,7 @@ use crate::protocol::constants::code;
 use rustix::process::{Pid, Signal, kill_process};
 use std::env;
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -83,9 +84,7 @@ impl Process {
         let mut command = command(&program, options);
         command.arg("rpc").args(options.arguments());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let not_run =
-            |error| Error::NotInstalled(format!("{} can't be run: {error}", program.display()));
-        let mut child = command.spawn().map_err(not_run)?;
+        let mut child = command.spawn().map_err(|error| not_run(&program, options, &error))?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(Error::Protocol("the process has no pipes".to_owned()));
@@ -137,6 +136,18 @@ fn command(program: &Path, options: &Builder) -> Command {
     // Also with the runtime. Ctrl-C at the terminal is for the program, which decides what stops.
     command.kill_on_drop(true).process_group(0);
     command
+}
+
+/// The error of a program that could not be started: the system does not say whether it is missing or its folder.
+fn not_run(program: &Path, options: &Builder, error: &io::Error) -> Error {
+    let program = program.display();
+    match &options.folder {
+        Some(folder) if !folder.is_dir() => Error::NoFolder(format!(
+            "{program} can't be run in {}, which is no folder",
+            folder.display()
+        )),
+        Some(_) | None => Error::NotInstalled(format!("{program} can't be run: {error}")),
+    }
 }
 
 async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<Vec<u8>>) {

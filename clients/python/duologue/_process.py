@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ._errors import NotInstalled
+from ._errors import DuologueError, NotInstalled
 
 READ_BYTES = 256 * 1024
 STDERR_BYTES = 16 * 1024
@@ -42,6 +42,13 @@ def own_binary() -> str | None:
     """The program inside this package, if there is one for this platform."""
     own = Path(__file__).parent / "bin" / "duologue"
     return str(own) if own.is_file() else None
+
+
+def not_run(program: str, cwd: str | os.PathLike[str] | None, error: OSError) -> DuologueError:
+    """The error of a program that could not be started: the system does not say whether it is missing or its folder."""
+    if cwd is not None and not os.path.isdir(cwd):
+        return DuologueError(f"{program} can't be run in {os.fspath(cwd)}, which is no folder.")
+    return NotInstalled(f"{program} can't be run: {error}")
 
 
 def _inherited() -> dict[str, str]:
@@ -93,7 +100,7 @@ class Process:
                 start_new_session=True,
             )
         except OSError as error:
-            raise NotInstalled(f"{command[0]} can't be run: {error}") from error
+            raise not_run(command[0], cwd, error) from error
         assert self._popen.stdin and self._popen.stdout and self._popen.stderr
         self._stdin = self._popen.stdin
         self._in = self._stdin.fileno()

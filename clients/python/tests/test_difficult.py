@@ -525,7 +525,7 @@ class Ends(unittest.IsolatedAsyncioTestCase):
                 await chat.run("x")
             settings.env["DIFFICULT"] = "resumed"
             for name, value in (("program", "/nowhere/duologue"), ("cwd", "/nowhere")):
-                with mock.patch.object(settings, name, value), self.assertRaises(duologue.NotInstalled):
+                with mock.patch.object(settings, name, value), self.assertRaises(duologue.DuologueError):
                     await chat.reconnect()
                 with self.assertRaises(duologue.DuologueError):
                     await chat.run("y")
@@ -914,6 +914,11 @@ class Errors(unittest.IsolatedAsyncioTestCase):
         for binary in ("./difficult_server.py", None):
             async with Duologue(binary=binary, cwd="/", env={"DIFFICULT": "normal"}) as chat:
                 self.assertEqual((await chat.run("x")).status, "ok")
+
+    async def test_a_folder_that_is_not_there(self):
+        with self.assertRaisesRegex(duologue.DuologueError, "can't be run in /nowhere, which is no folder") as caught:
+            await real(cwd="/nowhere").start()
+        self.assertNotIsInstance(caught.exception, duologue.NotInstalled)
 
     async def test_not_installed(self):
         with self.assertRaisesRegex(duologue.NotInstalled, "the argument `binary`"):

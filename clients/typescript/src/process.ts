@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { accessSync, constants, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { delimiter, join, resolve } from "node:path";
-import { NotInstalled } from "./errors.js";
+import { DuologueError, NotInstalled } from "./errors.js";
 import { after } from "./time.js";
 
 const STDERR_BYTES = 16 * 1024;
@@ -52,6 +52,14 @@ function canRun(path: string): boolean {
   }
 }
 
+/** The error of a program that could not be started: the system does not say whether it is missing or its folder. */
+export function notRun(program: string, cwd: string | undefined, error: Error): DuologueError {
+  if (cwd !== undefined && !statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) {
+    return new DuologueError(`${program} can't be run in ${cwd}, which is no folder.`);
+  }
+  return new NotInstalled(`${program} can't be run: ${error.message}`);
+}
+
 // One listener for all clients: what is still there when this program ends, ends too.
 const running = new Set<ChildProcess>();
 process.on("exit", () => running.forEach((child) => child.kill("SIGTERM")));
@@ -83,7 +91,7 @@ export class Process {
       };
       child.on("close", () => end());
       child.on("error", (error) => {
-        if (child.pid === undefined) end(new NotInstalled(`${program} can't be run: ${error.message}`));
+        if (child.pid === undefined) end(notRun(program, options.cwd, error));
       });
     });
     child.stdout!.on("data", on.bytes);

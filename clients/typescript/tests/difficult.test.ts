@@ -722,6 +722,12 @@ test("an echo nobody asked for is a warning", async () => {
   }
 });
 
+test("a folder that is not there", async () => {
+  await assert.rejects(Duologue.start(real([], { cwd: "/nowhere" })), (error: Error) => {
+    return !(error instanceof duologue.NotInstalled) && /can't be run in \/nowhere, which is no folder/.test(error.message);
+  });
+});
+
 test("not installed", async () => {
   await assert.rejects(Duologue.start({ binary: "/nowhere/duologue" }), /the option `binary`/);
   const { PATH, DUOLOGUE_BIN } = process.env;

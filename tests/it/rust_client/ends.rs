@@ -125,6 +125,16 @@ async fn a_program_that_is_named_and_not_there() {
 }
 
 #[tokio::test]
+async fn a_folder_that_is_not_there() {
+    match real().folder("/nowhere").start().await {
+        Err(Error::NoFolder(text)) => {
+            assert!(text.ends_with("can't be run in /nowhere, which is no folder"), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
 async fn a_relative_path_to_the_program_and_another_folder() {
     let from = env::current_dir().expect("a folder");
     let up = from.components().skip(1).map(|_| "..").collect::<Vec<_>>().join("/");
