@@ -479,16 +479,29 @@ func (c *Client) Fork(ctx context.Context, turns int) (*Client, error) {
 	command := exec.CommandContext(limited, c.options.Binary, append(args, "--", c.SessionID())...)
 	command.Env, command.Dir = c.options.environment(), c.options.Dir
 	id, err := command.Output()
-	if failed := new(exec.ExitError); errors.As(err, &failed) {
-		return nil, &RequestError{Code: "store_failed", Message: strings.TrimSpace(string(failed.Stderr))}
-	} else if err != nil {
-		return nil, err
+	if err != nil {
+		return nil, c.forkError(ctx, limited, err)
 	}
 	c.mu.Lock()
 	options := c.options
 	c.mu.Unlock()
 	options.Session = strings.TrimSpace(string(id))
 	return Start(ctx, options)
+}
+
+// forkError returns the error of a copy that failed; limited is ctx with the longest time of a copy.
+func (c *Client) forkError(ctx, limited context.Context, err error) error {
+	failed := new(exec.ExitError)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case limited.Err() != nil:
+		return &RequestError{Code: "store_failed", Message: fmt.Sprintf("the copy took longer than %v", forkTime)}
+	case errors.As(err, &failed):
+		return &RequestError{Code: "store_failed", Message: strings.TrimSpace(string(failed.Stderr))}
+	default:
+		return notRun(c.options.Binary, c.options.Dir, err)
+	}
 }
 
 // A Choice is what answers: what is empty stays as it is.

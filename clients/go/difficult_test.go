@@ -799,6 +799,22 @@ func TestARefusedPromptDoesNotForgetWhatWasShown(t *testing.T) {
 	equal(t, []any{append(texts, textsOf(changes)...), err}, []any{[]string{"Hello, ", "since 4"}, nil})
 }
 
+func TestTheErrorOfACopyIsThatOfWhatFailed(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "server")
+	text := "#!/bin/sh\n[ \"$1\" = rpc ] && exec " + difficultServer + "\nexec sleep 60\n"
+	if err := os.WriteFile(program, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	chat := start(t, duologue.Options{Binary: program, Store: "chat.db", Session: "ada"})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := chat.Fork(ctx, 0)
+	equal(t, []bool{errors.Is(err, context.DeadlineExceeded), errors.Is(err, duologue.ErrStore)}, []bool{true, false})
+	_ = os.Remove(program)
+	_, err = chat.Fork(t.Context(), 0)
+	equal(t, errors.Is(err, duologue.ErrNotInstalled), true)
+}
+
 func TestOnlyAStoredSessionGoesOn(t *testing.T) {
 	if _, err := start(t, args()).Reconnect(t.Context()); err == nil {
 		t.Error("there is nothing to go on with")

@@ -223,7 +223,8 @@ pub(super) async fn fork(
     let Some(store) = options.store_path() else {
         return Err(Error::Misuse("only a conversation with a store can be copied"));
     };
-    let mut command = command(&find(options.binary.as_deref())?, options);
+    let program = find(options.binary.as_deref())?;
+    let mut command = command(&program, options);
     command.args(["sessions", "fork", "--store"]).arg(store).stdin(Stdio::null());
     if let Some(turns) = turns {
         command.args(["--turns", &turns.to_string()]);
@@ -235,7 +236,7 @@ pub(super) async fn fork(
     let ended = timeout(FORK_TIME, command.output()).await;
     let ended = ended
         .map_err(|_| failed(format!("the copy took longer than {} s", FORK_TIME.as_secs())))?;
-    let ended = ended.map_err(|error| failed(error.to_string()))?;
+    let ended = ended.map_err(|error| not_run(&program, options, &error))?;
     match ended.status.success() {
         true => Ok(String::from_utf8_lossy(&ended.stdout).trim().to_owned()),
         false => Err(failed(String::from_utf8_lossy(&ended.stderr).trim().to_owned())),

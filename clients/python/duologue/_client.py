@@ -14,6 +14,7 @@ from . import messages as m
 from ._connection import Connection
 from ._errors import Closed, DuologueError, StoreError
 from ._message import JsonObject, Message
+from ._process import not_run
 from ._requests import Request
 from ._result import Result
 from ._schema import schema_of, value_of
@@ -347,16 +348,21 @@ class Duologue:
             raise DuologueError("Only a conversation with a store can be copied.")
         command = [settings.program, "sessions", "fork", "--store", settings.store]
         command += ["--turns", str(turns)] if turns else []
-        ended = await asyncio.to_thread(
-            subprocess.run,
-            [*command, "--", self.session_id],
-            capture_output=True,
-            text=True,
-            env={**os.environ, **settings.env},
-            cwd=settings.cwd,
-            stdin=subprocess.DEVNULL,
-            timeout=FORK_S,
-        )
+        try:
+            ended = await asyncio.to_thread(
+                subprocess.run,
+                [*command, "--", self.session_id],
+                capture_output=True,
+                text=True,
+                env={**os.environ, **settings.env},
+                cwd=settings.cwd,
+                stdin=subprocess.DEVNULL,
+                timeout=FORK_S,
+            )
+        except OSError as error:
+            raise not_run(settings.program, settings.cwd, error) from error
+        except subprocess.TimeoutExpired:
+            raise StoreError("store_failed", f"the copy took longer than {FORK_S:g} s") from None
         if ended.returncode:
             raise StoreError("store_failed", ended.stderr.strip())
         return Duologue(**{**self._options, **self._kept(), "session": ended.stdout.strip()})

@@ -573,6 +573,18 @@ class Ends(unittest.IsolatedAsyncioTestCase):
                 self.assertTrue(os.path.exists(f"{folder}/{store}"))
             os.chdir("/")
 
+    async def test_the_error_of_a_copy_is_that_of_what_failed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder, "server")
+            program.write_text(f'#!/bin/sh\n[ "$1" = rpc ] && exec {DIFFICULT}\n[ "$1" = sessions ] && exec sleep 60\n')
+            program.chmod(0o755)
+            async with Duologue(binary=program, store="chat.db", session="ada") as chat:
+                with mock.patch("duologue._client.FORK_S", 0.05), self.assertRaisesRegex(duologue.StoreError, "longer than 0.05 s"):
+                    await chat.fork()
+                program.unlink()
+                with self.assertRaises(duologue.NotInstalled):
+                    await chat.fork()
+
     async def test_a_reconnect_goes_on_where_another_was_cancelled(self):
         env = {"DIFFICULT": "die:7"}
         async with Duologue(binary=DIFFICULT, env=env, store="chat.db", session="ada") as chat:

@@ -5,12 +5,14 @@ import { Connection, type Patch } from "./connection.js";
 import { Closed, DuologueError, StoreError } from "./errors.js";
 import type { HelloFrame } from "./messages/pinocchio/chatapp/rpc/v1/rpc_pb.js";
 import { sentAlong, storeOf, type Options, type PromptOptions } from "./options.js";
+import { notRun } from "./process.js";
 import type { Result } from "./result.js";
 import { jsonSchemaOf } from "./schema.js";
 import { readSnapshot, type Change, type Entity, type Snapshot } from "./snapshot.js";
 import { Stream } from "./stream.js";
 import { descriptorOf, type Tool } from "./tools.js";
 
+const FORK_MS = 60_000;
 // Kinds of entities that come after the others of a page, and don't count for its limit.
 const APART = new Set(["Compaction", "ToolApproval"]);
 
@@ -210,19 +212,16 @@ export class Duologue {
 
   /** A client of a copy of this stored conversation, or of its first turns. */
   async fork(turns?: number): Promise<Duologue> {
-    const { env, cwd } = this.#connection.options;
+    const { binary, env, cwd } = this.#connection.options;
     const store = storeOf(this.#connection.options);
     if (store === undefined) throw new DuologueError("Only a conversation with a store can be copied.");
     const args = ["sessions", "fork", "--store", store, ...(turns ? ["--turns", String(turns)] : []), "--", this.sessionId];
-    const options = { env: { ...process.env, ...env }, ...(cwd !== undefined && { cwd }), timeout: 60_000 };
-    try {
-      const { stdout } = await promisify(execFile)(this.#connection.options.binary, args, options);
-      const tools = [...this.#connection.tools.values()];
-      return await Duologue.start({ ...this.#connection.options, tools, session: stdout.trim() });
-    } catch (error) {
-      const { stderr } = error as { stderr?: string };
-      throw stderr === undefined ? error : new StoreError("store_failed", stderr.trim());
-    }
+    const options = { env: { ...process.env, ...env }, ...(cwd !== undefined && { cwd }), timeout: FORK_MS };
+    const { stdout } = await promisify(execFile)(binary, args, options).catch((error: ForkError) => {
+      throw forkError(binary, cwd, error);
+    });
+    const tools = [...this.#connection.tools.values()];
+    return await Duologue.start({ ...this.#connection.options, tools, session: stdout.trim() });
   }
 
   /** Chooses what answers from the next prompt on. */
@@ -235,6 +234,15 @@ export class Duologue {
     await this.request({ declareTools: { tools: tools.map(descriptorOf) } });
     this.#connection.tools = new Map(tools.map((tool) => [tool.name, tool]));
   }
+}
+
+/** An error of `execFile`: its `code` is a text where the program did not run. */
+type ForkError = Error & { code?: number | string | null; killed?: boolean; stderr?: string };
+
+function forkError(binary: string, cwd: string | undefined, error: ForkError): DuologueError {
+  if (typeof error.code === "string") return notRun(binary, cwd, error);
+  const late = `the copy took longer than ${FORK_MS / 1000} s`;
+  return new StoreError("store_failed", error.killed ? late : error.stderr?.trim() || error.message);
 }
 
 /** The part of an entity's text that comes after the last patch of it that was shown. */

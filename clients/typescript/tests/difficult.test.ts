@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -574,6 +574,27 @@ test("a program that changes its folder", () =>
     } finally {
       process.chdir(before);
     }
+  }));
+
+test("the error of a copy is that of what failed", () =>
+  inFolder(async (folder) => {
+    const binary = join(folder, "server");
+    // A copy has a process that ends at once.
+    const text = `#!/bin/sh
+case "$1$*" in
+  sessions*) echo copy;;
+  *session=copy*) echo "it is gone" >&2; exit 9;;
+  *) exec ${DIFFICULT};;
+esac
+`;
+    writeFileSync(binary, text, { mode: 0o755 });
+    await hold({ binary, store: "chat.db", session: "ada" }, async (chat) => {
+      await assert.rejects(chat.fork(), (error) => error instanceof duologue.ProcessEnded && error.stderr.includes("it is gone"));
+      writeFileSync(binary, "#!/bin/sh\necho no such session >&2; exit 1\n");
+      await assert.rejects(chat.fork(), (error) => error instanceof duologue.StoreError && error.message === "no such session");
+      rmSync(binary);
+      await assert.rejects(chat.fork(), duologue.NotInstalled);
+    });
   }));
 
 test("only a stored session goes on", async () => {
