@@ -24,7 +24,7 @@ A client starts it in the place of `duologue`; the variable DIFFICULT says how i
     old           its version is older than any client accepts
     foreign       speaks another protocol
     no-hello      begins with another frame
-    garbage       writes a line of text among the frames of an answer
+    garbage:N     writes a line that is no frame among those of an answer: text, or JSON that is no object
     flood         writes 2 MiB to standard error before each line, without a line feed
     resumed       begins with the snapshot of a session, and says what has changed since the event that it is asked for
     unreadable    the same, and then it can't read the session
@@ -42,6 +42,7 @@ import threading
 CHAT = "type.googleapis.com/pinocchio.chatapp.v1."
 FLOOD_BYTES = 2 * 1024 * 1024
 DEATH = 9
+GARBAGE = [b"INFO this is no frame", b"5", b'"a text"', b"true", b"null", b"[]", b"[1]"]
 FIRST = "chat-msg-0:text:segment-1"
 
 scenario, _, argument = os.environ.get("DIFFICULT", "normal").partition(":")
@@ -212,7 +213,7 @@ def submit(line):
         event(request, "MoodChanged", "type.googleapis.com/example.mood.v9.", mood="curious")
         write(requestId=request, banner={"text": "a frame of a later version"})
     if scenario == "garbage":
-        raw(b"INFO this is no frame\n")
+        raw(GARBAGE[number] + b"\n")
     if scenario == "notices":
         event(None, "ToolServerChanged", "type.googleapis.com/duologue.tools.v1.", server="docs", state="READY")
         write(error={"code": "store_failed", "message": "The disk is full."})

@@ -97,6 +97,11 @@ func TestTextAmongTheFramesIsAnError(t *testing.T) {
 	_, err := start(t, difficult("garbage")).Run(t.Context(), "x")
 	equal(t, errors.Is(err, duologue.ErrProtocol), true)
 	contains(t, err.Error(), "INFO this is no frame")
+	const kindsOfGarbage = 7
+	for number := 1; number < kindsOfGarbage; number++ {
+		_, err := start(t, difficult(fmt.Sprintf("garbage:%d", number))).Run(t.Context(), "x")
+		equal(t, errors.Is(err, duologue.ErrProtocol), true)
+	}
 }
 
 func TestAStreamThatIsNotReadIsLeftInThePipe(t *testing.T) {

@@ -1,6 +1,7 @@
 package duologue
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,7 +53,8 @@ func (c *Client) accept(p *process, line []byte) error {
 	f, isScanned := scanEvent(line)
 	if !isScanned {
 		f = new(frame)
-		if err := json.Unmarshal(line, f); err != nil {
+		// A null is read into any type.
+		if err := json.Unmarshal(line, f); err != nil || bytes.Equal(bytes.TrimSpace(line), []byte("null")) {
 			return fmt.Errorf("%w: the process wrote a line that is no frame: %.200q%s", ErrProtocol, line, tail(p.tail()))
 		}
 	}

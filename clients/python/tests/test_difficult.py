@@ -26,6 +26,8 @@ LONG = 64 * 1024 * 1024
 # Patches of 10,000 bytes, more than may wait of a stream that is behind.
 LONG_ANSWER = 2000
 STARTS_AT_ONCE = 16
+# Lines of the difficult server that are no frames.
+KINDS_OF_GARBAGE = 7
 # A program that is a while in ending: at its prompt it writes what is no frame, and hears nothing any more.
 SLOW_TO_END = """#!/bin/sh
 echo $$ >> "$PIDS"
@@ -115,6 +117,11 @@ class Frames(unittest.IsolatedAsyncioTestCase):
         async with difficult("garbage") as chat:
             with self.assertRaisesRegex(duologue.ProtocolError, "INFO this is no frame"):
                 await chat.run("x")
+        for number in range(1, KINDS_OF_GARBAGE):
+            with self.subTest(number):
+                async with difficult(f"garbage:{number}") as chat:
+                    with self.assertRaisesRegex(duologue.ProtocolError, "a line that is no frame"):
+                        await chat.run("x")
 
     async def test_a_stream_that_is_not_read_is_left_in_the_pipe(self):
         async with difficult("endless") as chat:

@@ -331,7 +331,7 @@ export class Connection implements Owner {
         continue;
       }
       try {
-        this.#frame(JSON.parse(line) as Frame, line.length);
+        this.#frame(frameOf(line), line.length);
       } catch {
         const excerpt = JSON.stringify(line.slice(0, 200));
         this.#break(new ProtocolError(`The process wrote a line that is no frame: ${excerpt}.${this.#tail()}`));
@@ -460,6 +460,13 @@ export class Connection implements Owner {
     const tail = this.stderr.trim().slice(-STDERR_CHARS);
     return tail ? ` It wrote to standard error: ${tail}` : "";
   }
+}
+
+/** The frame of a line; throws where it is not even an object. */
+function frameOf(line: string): Frame {
+  const json = JSON.parse(line) as Frame | null;
+  if (typeof json !== "object" || json === null || Array.isArray(json)) throw new TypeError("no object");
+  return json;
 }
 
 function closed(): Closed {

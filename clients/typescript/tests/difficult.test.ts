@@ -18,6 +18,8 @@ import { BINARY, CLOCK, DIFFICULT, difficult, gone, hold, inFolder, real, ROOT, 
 const LINES_OF_A_RUN = 10;
 const LONG = 64 * 1024 * 1024;
 const STARTS_AT_ONCE = 16;
+// Lines of the difficult server that are no frames.
+const KINDS_OF_GARBAGE = 7;
 const CLOSE_MS = 5000;
 // A program that has nothing left to do ends in less.
 const EXIT_MS = 10_000;
@@ -103,6 +105,9 @@ test("text among the frames is an error", async () => {
       return error instanceof duologue.ProtocolError && error.message.includes("INFO this is no frame");
     });
   });
+  for (let number = 1; number < KINDS_OF_GARBAGE; number += 1) {
+    await hold(difficult(`garbage:${number}`), (chat) => assert.rejects(chat.run("x"), /a line that is no frame/));
+  }
 });
 
 test("what the callback of notices throws does not end the conversation", async () => {

@@ -99,9 +99,12 @@ async fn a_flood_of_standard_error() {
 #[tokio::test]
 async fn text_among_the_frames_is_an_error() {
     needs!(Python);
-    match start(difficult("garbage")).await.run("x").await {
-        Err(Error::Protocol(text)) => assert!(text.contains("INFO this is no frame"), "{text}"),
-        other => panic!("{other:?}"),
+    let kinds = ["INFO this is no frame", "5", "a text", "true", "null", "[]", "[1]"];
+    for (number, line) in kinds.into_iter().enumerate() {
+        match start(difficult(&format!("garbage:{number}"))).await.run("x").await {
+            Err(Error::Protocol(text)) => assert!(text.contains(line), "{text}"),
+            other => panic!("{line}: {other:?}"),
+        }
     }
 }
 
