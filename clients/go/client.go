@@ -198,7 +198,7 @@ func (c *Client) enableNewer(ctx context.Context) error {
 }
 
 // Close stops what runs, and ends the process: shutdown, then SIGTERM, then SIGKILL. Nothing is left running. A
-// Reconnect that is under way fails with ErrClosed.
+// Reconnect that is under way fails with ErrClosed. Any number of calls wait for the same end.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closes++
@@ -216,6 +216,10 @@ func (c *Client) endProcess() {
 	p := c.process
 	if p == nil || c.isClosing {
 		c.mu.Unlock()
+		if p != nil {
+			// Another call ends it, and takes no longer.
+			p.hasEndedWithin(c.options.CloseTimeout + 2*termTime)
+		}
 		return
 	}
 	c.isClosing = true
@@ -228,10 +232,7 @@ func (c *Client) endProcess() {
 		c.tell(map[string]any{"cancel": map[string]any{}})
 		c.tell(map[string]any{"shutdown": map[string]any{}})
 		// The shutdown is answered by the end; only then is there nothing left to write.
-		select {
-		case <-p.ended:
-		case <-time.After(c.options.CloseTimeout):
-		}
+		p.hasEndedWithin(c.options.CloseTimeout)
 	}
 	p.end(0)
 	c.mu.Lock()

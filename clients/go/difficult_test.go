@@ -432,6 +432,28 @@ func TestClosingGoesAsFarAsItHasTo(t *testing.T) {
 	equal(t, errors.Is(err, duologue.ErrProtocol), true)
 }
 
+func TestASecondCloseWaitsForTheEnd(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "server")
+	text := `#!/bin/sh
+echo '{"hello":{"protocol":"pinocchio.chatapp.rpc.v1","capabilities":["server-version=0.1.0"]}}'
+read -r enable && echo '{"requestId":"go-1","done":{"status":"ok"}}'
+while read -r line; do case "$line" in *shutdown*) exec sleep 0.3;; esac; done
+`
+	if err := os.WriteFile(program, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	chat := start(t, duologue.Options{Binary: program})
+	pid := pidOf(t)
+	go chat.Close()
+	for !chat.IsClosing() {
+		runtime.Gosched()
+	}
+	_ = chat.Close()
+	if _, err := os.Stat("/proc/" + pid); err == nil {
+		t.Error("the process still runs")
+	}
+}
+
 func TestASignalToTheGroupOfTheProgramDoesNotReachTheProcess(t *testing.T) {
 	start(t, args())
 	pid, _ := strconv.Atoi(pidOf(t))

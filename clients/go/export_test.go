@@ -30,6 +30,13 @@ func (c *Client) IsReconnecting() bool {
 // RunFailed is the error of a run whose failure has this detail.
 func RunFailed(detail string) error { return errorOf(&errorFrame{Code: "run_failed", Detail: detail}) }
 
+// IsClosing reports whether Close has been called.
+func (c *Client) IsClosing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.isClosing
+}
+
 // Kill ends the process that runs now.
 func (c *Client) Kill() error {
 	c.mu.Lock()

@@ -168,12 +168,20 @@ func (p *process) end(patience time.Duration) {
 		if step.signal != 0 {
 			_ = p.cmd.Process.Signal(step.signal)
 		}
-		timer := time.NewTimer(step.patience)
-		select {
-		case <-p.ended:
-			timer.Stop()
+		if p.hasEndedWithin(step.patience) {
 			return
-		case <-timer.C:
 		}
+	}
+}
+
+// hasEndedWithin waits so long for the end of the process, and reports whether it has come.
+func (p *process) hasEndedWithin(patience time.Duration) bool {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+		return true
+	case <-timer.C:
+		return false
 	}
 }
