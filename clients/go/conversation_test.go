@@ -322,13 +322,17 @@ func TestTextWithHalfACharacterIsSent(t *testing.T) {
 		tool("text", func(context.Context, city) (any, error) { return half, nil }),
 		tool("json", func(context.Context, city) (any, error) { return json.RawMessage(`{"a":"` + half + `"}`), nil }),
 		tool("error", func(context.Context, city) (any, error) { return nil, errors.New(half) }),
+		tool("escape", func(context.Context, city) (any, error) {
+			return json.RawMessage(`{"a":"\ud83d cut \uD83D\uDE00 \uDE00\ud83d\ud83d\ude00 \\ud83d \\\uD83D\n"}`), nil
+		}),
 	}
-	calls := calls(m{"city": "x"}, "text", "json", "error")
+	calls := calls(m{"city": "x"}, "text", "json", "error", "escape")
 	var results []string
 	for _, call := range run(t, start(t, duologue.Options{Args: []string{script(t, calls...)}, Tools: tools}), "x").ToolCalls {
 		results = append(results, call.Result)
 	}
-	equal(t, results, []string{"{\"result\":\"hello \uFFFD\"}", "{\"a\":\"hello \uFFFD\"}", "hello \uFFFD"})
+	equal(t, results, []string{"{\"result\":\"hello \uFFFD\"}", "{\"a\":\"hello \uFFFD\"}", "hello \uFFFD",
+		"{\"a\":\"\uFFFD cut 😀 \uFFFD\uFFFD😀 \\\\ud83d \\\\\uFFFD\\n\"}"})
 }
 
 // askedBy is the key of a value of contexts.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -93,7 +94,29 @@ func encode(id string, body map[string]any) ([]byte, error) {
 	members["requestId"] = id
 	line, err := json.Marshal(members)
 	// Strings are valid by then; JSON that the program has made is copied as it is.
-	return append(bytes.ToValidUTF8(line, []byte("\uFFFD")), '\n'), err
+	line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
+	if half.Match(line) {
+		line = escape.ReplaceAllFunc(line, withoutHalf)
+	}
+	return append(line, '\n'), err
+}
+
+var (
+	// half matches what may be the escape of half a character, which the server can't read where it stands alone.
+	half = regexp.MustCompile(`\\u[dD][89a-fA-F]`)
+	// escape matches each escape of a line, and that of a character that has two as one.
+	escape = regexp.MustCompile(`\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|` +
+		`u[dD][89a-fA-F][0-9a-fA-F]{2}|.)`)
+)
+
+// halfBytes is the length of the escape of half a character.
+const halfBytes = len(`\uD83D`)
+
+func withoutHalf(escape []byte) []byte {
+	if len(escape) == halfBytes {
+		return []byte("\uFFFD")
+	}
+	return escape
 }
 
 // settle waits for the end of runs that are to stop: a prompt before that would be refused.
