@@ -386,7 +386,7 @@ mod tests {
         let (to, frames) = Frames::new(Arc::default());
         let tenant = Tenants::new(Limits::default(), Arc::default()).of(&Namespace::default());
         let requests = mpsc::channel(1).0;
-        let there = To::There { requests, open: Forwarding::default().open() };
+        let there = To::There { requests, open: Forwarding::default().open(&Namespace::default()) };
         let ends = (Source::Here(frames), there);
         let attached = Attached::new(Arc::default(), ends, (tenant, false));
         to.send(Arc::default()).await.expect("room");
