@@ -9,7 +9,7 @@ use super::schema::{
 use super::session::{Mail, Request};
 use crate::protocol::id::SessionId;
 use crate::task::server::ServerName;
-use crate::tool::config::{Protected, START_LIMIT, ServerConfig, Transport};
+use crate::tool::config::{Protected, ServerConfig, Transport};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -346,7 +346,7 @@ fn config(server: McpServer, notices: &mut Vec<String>) -> Result<Option<ServerC
         }
     };
     let name = ServerName::or_default(&name);
-    Ok(Some(ServerConfig { name, transport, start_limit: START_LIMIT, protocol_version: None }))
+    Ok(Some(ServerConfig::new(name, transport)))
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use tracing::Instrument;
 
 /// Variables that every server gets. No key of a provider is among them, and no proxy, whose URL
 /// may hold a password.
-const VARIABLES: [&str; 12] = [
+pub(super) const VARIABLES: [&str; 12] = [
     "HOME",
     "LANG",
     "LC_ALL",
@@ -55,6 +55,8 @@ pub(super) struct Program<'a> {
     pub(super) args: &'a [String],
     pub(super) env: &'a BTreeMap<String, Protected>,
     pub(super) cwd: Option<&'a Path>,
+    /// Keys beside those in `env`, which its log must not show.
+    pub(super) secrets: &'a [Protected],
     /// People know that it ends, again and again.
     pub(super) on_probation: bool,
 }
@@ -117,9 +119,10 @@ impl Child {
         let id = process.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let (group, guard) = if guard.is_some() { (None, id) } else { (id, None) };
         let last_lines = Arc::default();
+        let protected = program.env.values().chain(program.secrets);
         let lines = StderrLines {
             server: program.server.clone(),
-            secrets: program.env.values().flat_map(Protected::secrets).collect(),
+            secrets: protected.flat_map(Protected::secrets).collect(),
             last: Arc::clone(&last_lines),
         };
         let log = tokio::spawn(lines.read(stderr).in_current_span());

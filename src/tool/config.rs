@@ -55,6 +55,8 @@ pub struct ServerConfig {
     /// The protocol version that it is offered, if not the latest one that begins with
     /// `initialize`.
     pub protocol_version: Option<String>,
+    /// Values of variables that stand in the other members: keys, which no log shows.
+    pub secrets: Vec<Protected>,
 }
 
 /// How a server is reached.
@@ -90,6 +92,17 @@ fn redacted(secret: &Secret, text: &str) -> String {
 }
 
 impl ServerConfig {
+    /// The server `name`, with the defaults of what a configuration may leave out.
+    pub fn new(name: ServerName, transport: Transport) -> Self {
+        Self {
+            name,
+            transport,
+            start_limit: START_LIMIT,
+            protocol_version: None,
+            secrets: Vec::new(),
+        }
+    }
+
     /// What is said of the server in `text`, which others may have written: in one line, of limited
     /// length, without the secrets of the configuration and without control characters.
     pub(super) fn shown(&self, text: &str) -> String {
@@ -109,7 +122,9 @@ impl ServerConfig {
         for part in query.into_iter().chain(segments) {
             text = text.replace(part, "[redacted]");
         }
-        for secret in values.values().flat_map(Protected::secrets) {
+        let of_query = url.map(query_values).unwrap_or_default();
+        let protected = values.values().chain(&self.secrets).chain(&of_query);
+        for secret in protected.flat_map(Protected::secrets) {
             text = redacted(&secret, &text);
         }
         if url.is_some() {
@@ -203,7 +218,7 @@ impl Servers {
             (name, Transport::Stdio { command, args, env: BTreeMap::new(), cwd: None })
         };
         let name = self.free_name(&name);
-        self.add(ServerConfig { name, transport, start_limit: START_LIMIT, protocol_version: None })
+        self.add(ServerConfig::new(name, transport))
     }
 
     /// Adds the servers of the file that holds `json`: its member `mcpServers`, in the form that
@@ -323,6 +338,17 @@ impl Servers {
         }
         free
     }
+}
+
+/// The values in the query of `url`, as they are written there and decoded: a server's error may quote one alone, in
+/// either form. A parameter without a value may be a key itself.
+fn query_values(url: &Url) -> Vec<Protected> {
+    let written = url.query().into_iter().flat_map(|query| query.split('&'));
+    let written = written.map(|part| part.split_once('=').map_or(part, |(_, value)| value));
+    let decoded = url.query_pairs();
+    let decoded = decoded.map(|(name, value)| if value.is_empty() { name } else { value });
+    let values = written.map(Protected::new).chain(decoded.map(Protected::new));
+    values.collect()
 }
 
 fn url_of(text: &str) -> Result<Url, String> {

@@ -279,7 +279,8 @@ impl Supervisor {
             Transport::Stdio { command, args, env, cwd } => {
                 let server = &self.config.name;
                 let cwd = cwd.as_deref();
-                let program = Program { server, command, args, env, cwd, on_probation };
+                let secrets = &self.config.secrets;
+                let program = Program { server, command, args, env, cwd, secrets, on_probation };
                 let started = Child::start(&program, self.guard.as_ref());
                 let (child, pipes) = started
                     .map_err(|error| (format!("can't start it: {error}"), Cause::Unreached))?;

@@ -1,6 +1,7 @@
 //! `duologue tools` with MCP servers.
 
 use crate::mcp_servers::{assert_gone, config, mark};
+use crate::server::Folder;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -94,4 +95,27 @@ fn a_wrong_configuration_is_a_wrong_command_line() {
     let refused = run(&["--mcp-config", &shown, "--allow", "my__server__rm"]);
     assert!(refused.contains("--allow 'my__server__rm' can be read as"), "{refused}");
     fs::remove_file(&path).expect("a file");
+}
+
+/// A file with the one server `s`, in the folder of the test.
+fn file_of(server: &Value) -> Folder {
+    let folder = Folder::new();
+    let file = json!({"mcpServers": {"s": server}});
+    fs::write(folder.path("servers"), file.to_string()).expect("a file");
+    folder
+}
+
+/// A server says what is wrong with its key, and its arguments may have one.
+#[test]
+fn a_key_that_a_variable_holds_is_in_no_log() {
+    let script = "echo \"invalid key $0\" >&2; exit 1";
+    let folder = file_of(&json!({"command": "sh", "args": ["-c", script, "${KEY}"]}));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.env("KEY", "k3y-0123456789").args(["tools", "--mcp-config", &folder.name("servers")]);
+    let output = command.output().expect("the binary");
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(err.contains("wrote before its end: invalid key [redacted]\n"), "{err}");
+    assert!(!err.contains("k3y-0123456789"), "{err}");
+    assert_eq!(output.status.code(), Some(1));
 }

@@ -6,7 +6,7 @@ use duologue::conversation::event::ToolResult;
 use duologue::task::limits::ToolLimits;
 use duologue::task::server::ServerName;
 use duologue::task::server::{ServerChange, ServerState};
-use duologue::tool::config::{Servers, Transport};
+use duologue::tool::config::{ServerConfig, Servers, Transport};
 use duologue::tool::servers::{CallStep, ToolServers};
 use futures_util::{Stream, StreamExt};
 use serde_json::{Map, Value, json};
@@ -417,16 +417,15 @@ async fn without_a_guard_the_process_group_is_ended() {
 // A transport is public, so that a program which embeds this one can name servers without a file.
 #[test]
 fn servers_can_be_named_by_hand() {
-    let config = duologue::tool::config::ServerConfig {
-        name: ServerName::new("fs").expect("a name"),
-        transport: Transport::Stdio {
-            command: "mcp-server".to_owned(),
-            args: Vec::new(),
-            env: std::collections::BTreeMap::new(),
-            cwd: None,
-        },
+    let transport = Transport::Stdio {
+        command: "mcp-server".to_owned(),
+        args: Vec::new(),
+        env: std::collections::BTreeMap::new(),
+        cwd: None,
+    };
+    let config = ServerConfig {
         start_limit: Duration::from_secs(1),
-        protocol_version: None,
+        ..ServerConfig::new(ServerName::new("fs").expect("a name"), transport)
     };
     let servers = ToolServers::new(vec![config], ToolLimits::default(), None);
     assert_eq!(servers.names().map(ServerName::as_str).collect::<Vec<_>>(), ["fs"]);

@@ -2,7 +2,9 @@
 
 use super::{Lookup, Protected, START_LIMIT, ServerConfig, Transport, url_of};
 use crate::task::server::ServerName;
+use crate::tool::child::VARIABLES;
 use serde_json::{Map, Value};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,6 +23,9 @@ const MEMBERS: [&str; 11] = [
     "protocolVersion",
     "description",
 ];
+
+/// Members whose values may be keys, or have keys in them.
+const WITH_KEYS: [&str; 4] = ["args", "env", "url", "headers"];
 
 /// Reads the members of one server. Errors name the member and never its value.
 pub(super) struct Reader<'a> {
@@ -49,7 +54,26 @@ impl Reader<'_> {
             transport: self.transport(warnings)?,
             start_limit: self.start_limit()?,
             protocol_version: self.text("protocolVersion")?,
+            secrets: self.secrets(),
         }))
+    }
+
+    /// Values of variables in the members that may hold a key. An error of the server may quote one without the text
+    /// around it.
+    fn secrets(&self) -> Vec<Protected> {
+        let secrets = RefCell::new(Vec::new());
+        let collecting = |name: &str| {
+            let value = (self.variables)(name)?;
+            if !is_public(name) {
+                secrets.borrow_mut().push(Protected::new(value.as_str()));
+            }
+            Some(value)
+        };
+        let written = WITH_KEYS.iter().filter_map(|member| self.members.get(*member));
+        for text in written.flat_map(texts) {
+            expand(text, &collecting).ok();
+        }
+        secrets.into_inner()
     }
 
     fn transport(&self, warnings: &mut Vec<String>) -> Result<Transport, String> {
@@ -161,6 +185,21 @@ impl Reader<'_> {
 
     fn wrong(&self, member: &str, why: &str) -> String {
         format!("{}.{member}: {why}", self.path)
+    }
+}
+
+/// Whether the variable is no key: a path in a log is of use.
+fn is_public(variable: &str) -> bool {
+    VARIABLES.contains(&variable) || variable == "PWD"
+}
+
+/// The texts in `value`, at any depth.
+fn texts(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::Object(members) => members.values().flat_map(texts).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
     }
 }
 

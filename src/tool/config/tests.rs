@@ -5,6 +5,7 @@ fn variable(name: &str) -> Option<String> {
     match name {
         "TOKEN" => Some("s3cret-token".to_owned()),
         "EMPTY" => Some(String::new()),
+        "HOME" => Some("/home/somebody".to_owned()),
         _ => None,
     }
 }
@@ -49,7 +50,7 @@ fn servers_are_read_as_other_clients_write_them() {
     assert_eq!(one(json!({"command": "a", "disabled": false})), Ok(stdio("a")));
     assert_eq!(
         one(json!({
-            "command": "${HOME:-/home/x}/bin", "args": ["-y", "${TOKEN}", 7], "cwd": "/tmp",
+            "command": "${NONE:-/home/x}/bin", "args": ["-y", "${TOKEN}", 7], "cwd": "/tmp",
             "env": {"A": "x${env:TOKEN}y", "N": 1, "B": true, "D": "${EMPTY:-d}", "P": "$HOME"},
         })),
         Ok(json!({
@@ -230,4 +231,34 @@ fn secrets_of_a_url_are_not_shown() {
     check("no route for /k3y-in-the-path", "no route for /[redacted]");
     check("k3y-in-a-header is refused", "[redacted] is refused");
     check("v1 and mcp are ordinary words", "v1 and mcp are ordinary words");
+}
+
+/// A server's error quotes one parameter of several, and has it without the escapes of the URL.
+#[test]
+fn each_value_in_the_query_of_a_url_is_not_shown() {
+    let check = |query: &str, text: &str, expected: &str| {
+        let server = json!({ "url": format!("https://h/mcp?{query}") });
+        assert_eq!(shown(server, text), expected, "{query}: {text:?}");
+    };
+    let query = "api_key=sk%2Flive%2F0123456789&profile=x";
+    check(query, "no key sk/live/0123456789, profile x", "no key [redacted], profile x");
+    check(query, "no key sk%2Flive%2F0123456789", "no key [redacted]");
+    check("key=two+words+0123", "no key two words 0123", "no key [redacted]");
+    check("sk-0123456789&x", "no key sk-0123456789", "no key [redacted]");
+}
+
+/// A variable's value is part of a longer text here, and is quoted without that.
+#[test]
+fn values_of_variables_are_not_shown() {
+    let check = |server: Value, text: &str, expected: &str| {
+        assert_eq!(shown(server, text), expected, "{text:?}");
+    };
+    let said = "no such key: s3cret-token";
+    let redacted = "no such key: [redacted]";
+    check(json!({"command": "a", "args": ["--key=${TOKEN}"]}), said, redacted);
+    check(json!({"command": "a", "env": {"OPTIONS": "--key=${TOKEN} -v"}}), said, redacted);
+    check(json!({"url": "https://h/${TOKEN}-1/mcp?v=1.${TOKEN}"}), said, redacted);
+    // A folder is no key, and says in an error which file it is about.
+    let home = json!({"command": "a", "args": ["${HOME}/docs"]});
+    check(home, "no file /home/somebody/docs/a", "no file /home/somebody/docs/a");
 }

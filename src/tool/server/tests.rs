@@ -42,12 +42,9 @@ impl Silent {
         let credentials = serde_json::from_value(credentials).expect("credentials");
         login.save(credentials).await.expect("a file");
         let login = has_login.then_some(login);
-        let config = ServerConfig {
-            name: ServerName::new("silent").expect("a name"),
-            transport: Transport::Http { url, headers: BTreeMap::new(), login },
-            start_limit,
-            protocol_version: None,
-        };
+        let name = ServerName::new("silent").expect("a name");
+        let transport = Transport::Http { url, headers: BTreeMap::new(), login };
+        let config = ServerConfig { start_limit, ..ServerConfig::new(name, transport) };
         let mut servers = ToolServers::new(vec![config], ToolLimits::default(), None);
         servers.start();
         Self { servers, listener, _folder: folder }
@@ -102,17 +99,13 @@ done
 
 /// The server `late`, which is the `script` that the program `shell` runs.
 fn process(shell: &Path, script: &Path) -> ToolServers {
-    let config = ServerConfig {
-        name: ServerName::new("late").expect("a name"),
-        transport: Transport::Stdio {
-            command: shell.display().to_string(),
-            args: vec![script.display().to_string()],
-            env: BTreeMap::new(),
-            cwd: None,
-        },
-        start_limit: START_LIMIT,
-        protocol_version: None,
+    let transport = Transport::Stdio {
+        command: shell.display().to_string(),
+        args: vec![script.display().to_string()],
+        env: BTreeMap::new(),
+        cwd: None,
     };
+    let config = ServerConfig::new(ServerName::new("late").expect("a name"), transport);
     ToolServers::new(vec![config], ToolLimits::default(), None)
 }
 

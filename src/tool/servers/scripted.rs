@@ -3,7 +3,7 @@
 use super::{CallStep, ToolServers};
 use crate::task::limits::ToolLimits;
 use crate::task::server::ServerName;
-use crate::tool::config::{START_LIMIT, ServerConfig, Transport};
+use crate::tool::config::{ServerConfig, Transport};
 use futures_util::future::Either;
 use futures_util::stream::Stream;
 use serde_json::{Map, Value};
@@ -32,12 +32,8 @@ impl ToolServers {
     /// A server of this name, whose calls `script` makes. Its states are inputs of the session.
     pub(crate) fn of_script(name: &ServerName, script: Script) -> Self {
         let (command, args, env, cwd) = (String::new(), Vec::new(), BTreeMap::new(), None);
-        let config = ServerConfig {
-            name: name.clone(),
-            transport: Transport::Stdio { command, args, env, cwd },
-            start_limit: START_LIMIT,
-            protocol_version: None,
-        };
+        let transport = Transport::Stdio { command, args, env, cwd };
+        let config = ServerConfig::new(name.clone(), transport);
         let servers = Self::new(vec![config], ToolLimits::default(), None);
         Self { script: Some(script), ..servers }
     }
