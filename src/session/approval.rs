@@ -4,6 +4,7 @@ mod reading;
 
 pub use reading::ServerNames;
 
+use crate::session::catalogue::sanitised;
 use crate::support::glob::fits;
 use crate::support::terminal::escape_control;
 
@@ -156,8 +157,13 @@ impl NamedTool<'_> {
         })
     }
 
+    /// The rule may have the names as they stand in shown names, where only some tools of a server have its name.
     fn is_denied_by(&self, glob: &ToolGlob) -> bool {
-        [self.shown, self.tool, &self.full()].into_iter().any(|name| glob.matches(name))
+        let server = sanitised(self.server);
+        let half_made = format!("{server}{SEPARATOR}{}", self.tool);
+        let made = format!("{server}{SEPARATOR}{}", sanitised(self.tool));
+        let names = [self.shown, self.tool, &self.full(), &half_made, &made];
+        names.into_iter().any(|name| glob.matches(name))
     }
 
     fn is_allowed_by(&self, glob: &ToolGlob, servers: &ServerNames) -> bool {

@@ -91,6 +91,30 @@ fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
+/// Of the tools of a server only those that share their name with others are shown with its name.
+#[test]
+fn a_rule_that_denies_may_name_the_server_as_it_is_shown() {
+    let check = |deny: &str, list: &[(&str, &[&str])], expected: &[&str]| {
+        let deny = vec![ToolGlob::new(deny)];
+        let rules = ApprovalRules { allow: vec![ToolGlob::new("*")], deny, ..Default::default() };
+        let servers = servers(list);
+        let names = ServerNames::new(servers.keys());
+        let catalogue = Catalogue::new(&[], &servers);
+        let entries = catalogue.entries().iter();
+        let denied = entries.filter(|it| it.ruling(&rules, &names) != Ruling::Allow);
+        let denied: Vec<_> = denied.map(|it| it.spec.name.as_str()).collect();
+        assert_eq!(denied, expected, "{rules:?}");
+    };
+    let both: &[(&str, &[&str])] = &[("b", &["list"]), ("example.com", &["list", "rm"])];
+    check("example_com__*", both, &["example_com__list", "rm"]);
+    check("example.com__*", both, &["example_com__list", "rm"]);
+    check("example_com__rm", both, &["rm"]);
+    check("example_com__rm", &[("example.com", &["rm", "ls"])], &["rm"]);
+    check("example_com__a_b", &[("example.com", &["a.b", "a"])], &["example_com__a_b"]);
+    check("example_com__a.b", &[("example.com", &["a.b", "a"])], &["example_com__a_b"]);
+    check("other_com__*", both, &[]);
+}
+
 #[test]
 fn a_rule_that_allows_names_a_server_and_a_tool() {
     let check = |allow: &str, list: &[(&str, &[&str])], expected: &[&str]| {
