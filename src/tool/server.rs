@@ -16,7 +16,8 @@ use crate::tool::line_transport::{LineTransport, Writer};
 use crate::tool::table::{Phase, Table};
 use restarts::{Cause, Next, Outcome, RESTARTS_MAX, Report, Restarts, STABLE_AFTER};
 use rmcp::model::ProtocolVersion;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
@@ -282,8 +283,8 @@ impl Supervisor {
                 let secrets = &self.config.secrets;
                 let program = Program { server, command, args, env, cwd, secrets, on_probation };
                 let started = Child::start(&program, self.guard.as_ref());
-                let (child, pipes) = started
-                    .map_err(|error| (format!("can't start it: {error}"), Cause::Unreached))?;
+                let (child, pipes) =
+                    started.map_err(|error| (not_started(&error, cwd), Cause::Unreached))?;
                 let transport = LineTransport::new(pipes.output, pipes.input, closed.clone());
                 let endpoint = Endpoint::Process(Box::new(child), transport.writer());
                 Ok((endpoint, Box::pin(Connection::open(transport, version, closed, asker))))
@@ -350,6 +351,18 @@ impl Supervisor {
 
     fn shown(&self, text: &str) -> String {
         self.config.shown(text)
+    }
+}
+
+/// Why a process could not be started. The system's error does not say whether it is about the program or its folder.
+fn not_started(error: &io::Error, folder: Option<&Path>) -> String {
+    // With the dot it fails for a file, and for a folder that can't be entered.
+    let unusable = folder.and_then(|folder| Some((folder, folder.join(".").metadata().err()?)));
+    match unusable {
+        Some((folder, why)) => {
+            format!("its folder \"{}\" can't be used: {why}", folder.display())
+        }
+        None => format!("can't start it: {error}"),
     }
 }
 

@@ -97,25 +97,39 @@ fn a_wrong_configuration_is_a_wrong_command_line() {
     fs::remove_file(&path).expect("a file");
 }
 
-/// A file with the one server `s`, in the folder of the test.
-fn file_of(server: &Value) -> Folder {
+/// The status of `duologue tools` with the file `json`, and what it writes to standard error. A variable is set.
+fn tools_of(json: &str) -> (Option<i32>, String) {
     let folder = Folder::new();
-    let file = json!({"mcpServers": {"s": server}});
-    fs::write(folder.path("servers"), file.to_string()).expect("a file");
-    folder
+    fs::write(folder.path("servers"), json).expect("a file");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.env("KEY", "k3y-0123456789").args(["tools", "--mcp-config", &folder.name("servers")]);
+    let output = command.output().expect("the binary");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Standard error of `duologue tools` with the server `s`, which can't be used.
+fn failure_of(server: &Value) -> String {
+    let (status, err) = tools_of(&json!({"mcpServers": {"s": server}}).to_string());
+    assert_eq!(status, Some(1), "{err}");
+    err
 }
 
 /// A server says what is wrong with its key, and its arguments may have one.
 #[test]
 fn a_key_that_a_variable_holds_is_in_no_log() {
     let script = "echo \"invalid key $0\" >&2; exit 1";
-    let folder = file_of(&json!({"command": "sh", "args": ["-c", script, "${KEY}"]}));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
-    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
-    command.env("KEY", "k3y-0123456789").args(["tools", "--mcp-config", &folder.name("servers")]);
-    let output = command.output().expect("the binary");
-    let err = String::from_utf8_lossy(&output.stderr);
+    let err = failure_of(&json!({"command": "sh", "args": ["-c", script, "${KEY}"]}));
     assert!(err.contains("wrote before its end: invalid key [redacted]\n"), "{err}");
     assert!(!err.contains("k3y-0123456789"), "{err}");
-    assert_eq!(output.status.code(), Some(1));
+}
+
+/// The system's error for a folder that is not there is the one for a program that is not there.
+#[test]
+fn a_folder_that_a_server_can_not_run_in_is_named() {
+    let named = |cwd: &str| failure_of(&json!({"command": "cat", "cwd": cwd}));
+    let err = named("/nowhere");
+    assert!(err.contains("s: its folder \"/nowhere\" can't be used: No such file"), "{err}");
+    let err = named("/dev/null");
+    assert!(err.contains("s: its folder \"/dev/null\" can't be used: Not a directory"), "{err}");
 }

@@ -108,7 +108,7 @@ impl Reader<'_> {
                 command,
                 args: self.texts("args")?,
                 env: self.values("env")?,
-                cwd: self.text("cwd")?.map(PathBuf::from),
+                cwd: self.text("cwd")?.filter(|cwd| !cwd.is_empty()).map(PathBuf::from),
             }),
             (None, text) => Ok(Transport::Http {
                 url: url_of(&text.unwrap_or_default()).map_err(|why| self.wrong("url", &why))?,

@@ -46,6 +46,7 @@ fn servers_are_read_as_other_clients_write_them() {
     let stdio = |command: &str| json!({"command": command, "args": [], "env": {}, "cwd": null});
     assert_eq!(one(json!({"command": "a"})), Ok(stdio("a")));
     assert_eq!(one(json!({"type": "stdio", "command": "a", "args": null})), Ok(stdio("a")));
+    assert_eq!(one(json!({"command": "a", "cwd": "${EMPTY}"})), Ok(stdio("a")));
     assert_eq!(one(json!({"command": "a", "disabled": true})), Ok(Value::Null));
     assert_eq!(one(json!({"command": "a", "disabled": false})), Ok(stdio("a")));
     assert_eq!(
