@@ -37,7 +37,7 @@ const SHOWN_BYTES_MAX: usize = 4096;
 /// Largest number of servers.
 pub const SERVERS_MAX: usize = 100;
 
-/// A shorter value of a variable or header is not looked for in logs.
+/// A shorter value of a variable or header, or part of a URL, is not looked for in logs: it may be any word.
 const SECRET_BYTES_MIN: usize = 8;
 
 /// Bytes at the end of a text that count as the beginning of a secret.
@@ -116,10 +116,9 @@ impl ServerConfig {
         }
         let mut text = cut(&text, SHOWN_BYTES_MAX).to_owned();
         // Keys are found in the query of a URL too, and as a part of its path.
-        let query = url.and_then(Url::query).filter(|query| !query.is_empty());
-        let segments = url.into_iter().flat_map(|url| url.path().split('/'));
-        let segments = segments.filter(|segment| segment.len() >= SECRET_BYTES_MIN);
-        for part in query.into_iter().chain(segments) {
+        let query = url.and_then(Url::query).into_iter();
+        let parts = query.chain(url.into_iter().flat_map(|url| url.path().split('/')));
+        for part in parts.filter(|part| part.len() >= SECRET_BYTES_MIN) {
             text = text.replace(part, "[redacted]");
         }
         let of_query = url.map(query_values).unwrap_or_default();

@@ -246,6 +246,7 @@ fn each_value_in_the_query_of_a_url_is_not_shown() {
     check(query, "no key sk%2Flive%2F0123456789", "no key [redacted]");
     check("key=two+words+0123", "no key two words 0123", "no key [redacted]");
     check("sk-0123456789&x", "no key sk-0123456789", "no key [redacted]");
+    check("e", "error sending request", "error sending request");
 }
 
 /// A variable's value is part of a longer text here, and is quoted without that.
