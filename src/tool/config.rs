@@ -4,7 +4,7 @@ mod file;
 #[cfg(test)]
 mod tests;
 
-use crate::protocol::json::fits;
+use crate::protocol::json::{fits, well_formed};
 use crate::support::secret::{Secret, without_userinfo};
 use crate::support::terminal::escape_control;
 use crate::task::server::ServerName;
@@ -231,6 +231,8 @@ impl Servers {
         let no_json = |error| ConfigError(format!("it is not JSON: {error}"));
         fits(json.as_bytes()).map_err(|error| no_json(error.to_string()))?;
         let file: Value = serde_json::from_str(json).map_err(|error| no_json(error.to_string()))?;
+        // Of two members of one name the last one has been read, and a server would be missing.
+        well_formed(json).map_err(|error| ConfigError(error.to_string()))?;
         let Some(servers) = file.get("mcpServers") else {
             return Err(ConfigError("it has no member `mcpServers`".to_owned()));
         };

@@ -95,6 +95,9 @@ fn a_wrong_configuration_is_a_wrong_command_line() {
     let refused = run(&["--mcp-config", &shown, "--allow", "my__server__rm"]);
     assert!(refused.contains("--allow 'my__server__rm' can be read as"), "{refused}");
     fs::remove_file(&path).expect("a file");
+    let server = r#"{"command": "cat", "args": [], "args": []}"#;
+    let (status, err) = tools_of(&format!(r#"{{"mcpServers": {{"s": {server}}}}}"#));
+    assert!(status == Some(2) && err.contains("duplicate key \"args\" at line 1"), "{err}");
 }
 
 /// The status of `duologue tools` with the file `json`, and what it writes to standard error. A variable is set.

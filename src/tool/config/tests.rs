@@ -122,6 +122,9 @@ fn what_is_wrong_is_named_without_its_value() {
     assert_eq!(read(&json!({"mcpServers": []})).expect_err("no"), "mcpServers: must be an object");
     let broken = Servers::default().add_file("{\"a\": s3cret}", &variable).expect_err("no JSON");
     assert_eq!(broken.to_string(), "it is not JSON: expected value at line 1 column 7");
+    let twice = r#"{"mcpServers": {"s": {"command": "a"}, "t": {"command": "b"}, "s": {}}}"#;
+    let twice = Servers::default().add_file(twice, &variable).expect_err("two of a name");
+    assert!(twice.to_string().starts_with("duplicate key \"s\" at line 1 "), "{twice}");
     let config = &read(&json!({"mcpServers": {"s": {"command": "a", "env": {"K": "${TOKEN}"}}}}))
         .expect("a server")
         .configs;
