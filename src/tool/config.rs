@@ -1,6 +1,7 @@
 //! The configuration of a server: its command, or its address.
 
 mod file;
+mod name;
 #[cfg(test)]
 mod tests;
 
@@ -11,21 +12,13 @@ use crate::task::server::ServerName;
 use crate::tool::listing::cut;
 use crate::tool::login::{LoginFile, is_safe};
 use file::Reader;
+use name::{name_of, sets_variable};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
-
-/// Programs that run another one, which says more of a server than they do.
-const RUNNERS: [&str; 14] = [
-    "npx", "bunx", "pnpx", "uvx", "pipx", "node", "deno", "bun", "python", "python3", "uv",
-    "docker", "podman", "env",
-];
-
-/// Words between such a program and the program that it runs.
-const RUNNER_WORDS: [&str; 3] = ["run", "exec", "tool"];
 
 /// Default limit on the time in which a server starts, initializes and lists its tools. Programs
 /// like `npx` download the server first.
@@ -199,7 +192,7 @@ impl Servers {
     /// but without variables, globs and operators. It gets a name from its host or program.
     ///
     /// # Errors
-    /// If there is nothing in it, or quotes don't match, or the URL is none.
+    /// If there is nothing in it, or it begins with a variable, or quotes don't match, or the URL is none.
     pub fn add_command(&mut self, text: &str) -> Result<(), ConfigError> {
         let is_url = ["http://", "https://"].iter().any(|scheme| text.trim().starts_with(scheme));
         let (name, transport) = if is_url {
@@ -209,6 +202,12 @@ impl Servers {
         } else {
             let words = shlex::split(text);
             let words = words.ok_or_else(|| ConfigError("quotes that don't match".to_owned()))?;
+            if words.first().is_some_and(|word| sets_variable(word)) {
+                // Without the word: its value may be a key.
+                let why = "it begins with a variable; write the server into a file of --mcp-config, and \
+                           its variables into `env` there";
+                return Err(ConfigError(why.to_owned()));
+            }
             let name = name_of(&words);
             let mut words = words.into_iter();
             let command = words.next().filter(|command| !command.is_empty());
@@ -356,27 +355,4 @@ fn url_of(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("is no URL: {error}"))?;
     let is_http = ["http", "https"].contains(&url.scheme()) && url.has_host();
     if is_http { Ok(url) } else { Err("must begin with http:// or https://".to_owned()) }
-}
-
-/// A name for the server that `words` start: that of the program, or of the program of a runner, without
-/// folders, version and extension.
-fn name_of(words: &[String]) -> String {
-    let program = words.first().map_or("", String::as_str);
-    let base = base_of(program);
-    if !RUNNERS.contains(&base) {
-        return base.to_owned();
-    }
-    let is_name = |word: &&String| !word.starts_with('-') && !word.contains('=');
-    let mut rest = words[1..].iter().filter(is_name).map(String::as_str);
-    let run = rest.find(|word| !RUNNER_WORDS.contains(word));
-    run.map(base_of).filter(|name| !name.is_empty()).unwrap_or(base).to_owned()
-}
-
-fn base_of(word: &str) -> &str {
-    let base = word.trim_end_matches('/').rsplit('/').next().unwrap_or(word);
-    let base =
-        base.split_once('@').map_or(base, |(name, _)| if name.is_empty() { base } else { name });
-    let extension =
-        base.rsplit_once('.').filter(|(_, it)| ["py", "js", "mjs", "ts", "sh"].contains(it));
-    extension.map_or(base, |(name, _)| name)
 }

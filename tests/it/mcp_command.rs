@@ -81,6 +81,9 @@ fn a_wrong_configuration_is_a_wrong_command_line() {
     };
     assert!(run(&[]).contains("no MCP server is named"));
     assert!(run(&["--mcp", "a 'b"]).contains("--mcp, number 1: quotes that don't match"));
+    let refused = run(&["--mcp", "API_KEY=s3cret npx server"]);
+    assert!(refused.contains("--mcp, number 1: it begins with a variable"), "{refused}");
+    assert!(!refused.contains("s3cret"), "{refused}");
     assert!(run(&["--mcp-config", "/nowhere.json"]).contains("/nowhere.json can't be read"));
     assert!(run(&["--mcp-config", "/dev/null"]).contains("is not a regular file"));
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("duologue-mcp-{}.json", mark()));

@@ -152,6 +152,17 @@ fn a_command_line_has_words_and_a_name() {
         ("uv run server.py", "server"),
         ("python3 -m mcp_server_time", "mcp_server_time"),
         ("docker run -i --rm mcp/fetch", "fetch"),
+        ("docker run -i --rm -e TOKEN ghcr.io/github/github-mcp-server", "github-mcp-server"),
+        ("podman run -v /tmp:/data --env=A=b mcp/filesystem:latest", "filesystem"),
+        ("docker run -i host:5000/mcp/time@sha256:0123", "time"),
+        ("uv --directory /srv/servers run weather.py", "weather"),
+        ("uvx --from git+https://h/x mcp-x", "mcp-x"),
+        ("npx -y -p typescript mcp-ts", "mcp-ts"),
+        ("deno run -A npm:@scope/mcp-deno@1", "mcp-deno"),
+        ("node -r dotenv/config build/main.js", "main"),
+        ("python3 -u clock.py", "clock"),
+        ("env -u HOME mcp-env", "mcp-env"),
+        ("./a=b", "a=b"),
         ("env KEY=x node dist/index.js", "node"),
         ("npx", "npx"),
         ("/", "server-2"),
@@ -175,6 +186,12 @@ fn a_command_line_has_words_and_a_name() {
         let error = servers.add_command(wrong).expect_err(wrong);
         assert_eq!(error.to_string(), why);
     }
+    let error = servers.add_command("API_KEY=s3cret npx server").expect_err("a variable");
+    let error = error.to_string();
+    assert!(
+        error.starts_with("it begins with a variable;") && !error.contains("s3cret"),
+        "{error}"
+    );
     assert!(servers.add_command("http://").is_err());
     let again = servers.add_file(r#"{"mcpServers": {"npx": {"command": "a"}}}"#, &variable);
     assert_eq!(again.expect_err("twice").to_string(), "mcpServers.npx: there is already one");
