@@ -84,6 +84,19 @@ pub(crate) fn is_unknown(beginning: &[u8]) -> bool {
     media::is_unknown(beginning)
 }
 
+/// The one of `servers` whose name, with a colon, begins `text`, and the rest of that, which is not empty. Names may
+/// have colons themselves: the longest one is meant.
+pub(crate) fn of_server<'s, 't>(
+    text: &'t str,
+    servers: impl Iterator<Item = &'s str>,
+) -> Option<(&'s str, &'t str)> {
+    let named = servers.filter_map(|server| {
+        let rest = text.strip_prefix(server)?.strip_prefix(':')?;
+        (!rest.is_empty()).then_some((server, rest))
+    });
+    named.max_by_key(|(server, _)| server.len())
+}
+
 /// The attachments and resources that a request names. Files and resources are not read here.
 ///
 /// # Errors
@@ -147,6 +160,17 @@ impl Attachment {
             ..ChatAttachment::default()
         };
         Self { shown, content: Content::Resource(name) }
+    }
+
+    /// Has a resource that was written as a text named by the longest of `servers` that the text begins with: until the
+    /// servers are known, the name of its server ends at the first colon.
+    pub(crate) fn settle_server<'s>(&mut self, servers: impl Iterator<Item = &'s str>) {
+        let Content::Resource(name) = &mut self.content else { return };
+        let text = name.to_string();
+        if let Some((server, uri)) = of_server(&text, servers) {
+            *name = ResourceName { server: server.to_owned(), uri: uri.to_owned() };
+            self.shown.filename.clone_from(&name.uri);
+        }
     }
 
     /// An image of these bytes, which some program gives; `None` if they are none of a type that every

@@ -1,5 +1,6 @@
 //! Resources of MCP servers that go with a prompt.
 
+use crate::chat_lines::piped;
 use crate::frames::{Frame, cancel, errors, finished_text, shutdown, snapshot, submit};
 use crate::mcp_fixture_docs::NOTE;
 use crate::mcp_servers::{assert_gone, config, log, mark};
@@ -217,4 +218,19 @@ fn an_option_attaches_one_to_a_single_prompt() {
     assert_eq!(ended.status, 2);
     let ended = docs.exec(&["--resource", "docs:note://1", "--print-prompt", "what?"]);
     assert!(ended.stdout.contains("docs:note://1 (a resource that its server sends)"), "{ended:?}");
+}
+
+/// As of an image with its tag.
+#[test]
+fn the_name_of_a_server_may_have_a_colon() {
+    let docs = Docs::new();
+    let file = fs::read_to_string(docs.folder.path("servers")).expect("a file");
+    let mut file: Value = serde_json::from_str(&file).expect("JSON");
+    file["mcpServers"] = json!({"docs:old": file["mcpServers"]["docs"].take()});
+    fs::write(docs.folder.path("servers"), file.to_string()).expect("a file");
+    let ended = docs.exec(&["--resource", "docs:old:note://1", "what?"]);
+    assert!(ended.stdout.contains("Attached: note://1 (text/plain,"), "{ended:?}");
+    let options = ["--mcp-config", "servers", "--resource", "docs:old:note://1", "what?"];
+    let ended = piped(&docs.folder, &options, "");
+    assert!(ended.stdout.to_lowercase().contains("attached: note://1"), "{ended:?}");
 }

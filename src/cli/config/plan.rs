@@ -61,7 +61,7 @@ impl Plan {
     ///
     /// # Errors
     /// If an option, or the file it names, can't be used.
-    pub(super) fn settings(mut self, requests: Requests) -> Result<Settings> {
+    pub(super) fn settings(mut self, mut requests: Requests) -> Result<Settings> {
         // A program names its session by the whole id: after a deletion another one may begin so.
         if !self.mode.is_protocol() {
             complete(&mut self.session)?;
@@ -79,7 +79,7 @@ impl Plan {
         warn_of_keys(&self.session.provider);
         // Before the debug file is truncated: a wrong option changes no file.
         let tools = self.session.tools.settings(self.mode.session_mode(), &profile.tools)?;
-        ensure_servers(&requests, &tools.servers)?;
+        settle_servers(&mut requests, &tools.servers)?;
         let prices = self.session.answers.prices()?;
         let debug_file = self.debug_file()?;
         for warning in &tools.warnings {
@@ -282,16 +282,20 @@ fn faults() -> Faults {
     Faults::default()
 }
 
-/// Checks that there are the servers whose resources the prompt of the command line names.
-fn ensure_servers(requests: &Requests, servers: &[ServerConfig]) -> Result<()> {
+/// Settles which servers have the resources that the prompt of the command line names.
+///
+/// # Errors
+/// If there is no such server.
+fn settle_servers(requests: &mut Requests, servers: &[ServerConfig]) -> Result<()> {
     let attachments = match requests {
-        Requests::Once(submit) => &submit.attachments,
-        Requests::Awaited(prompt) => &prompt.attachments,
+        Requests::Once(submit) => &mut submit.attachments,
+        Requests::Awaited(prompt) => &mut prompt.attachments,
         Requests::Stdin { .. } | Requests::Refused(_) | Requests::Interrupted(_) => return Ok(()),
     };
+    let names: Vec<_> = servers.iter().map(|server| server.name.as_str()).collect();
+    attachments.iter_mut().for_each(|it| it.settle_server(names.iter().copied()));
     for name in attachments.iter().filter_map(Attachment::as_resource) {
-        let is_known = servers.iter().any(|server| server.name.as_str() == name.server);
-        let names: Vec<_> = servers.iter().map(|server| server.name.as_str()).collect();
+        let is_known = names.contains(&name.server.as_str());
         let known = match names.is_empty() {
             true => "none is named; name one with --mcp or --mcp-config".to_owned(),
             false => format!("there are: {}", names.join(", ")),

@@ -19,7 +19,7 @@ pub(super) fn add(args: &AttachmentArgs, inputs: &mut Inputs) {
 }
 
 /// The attachments that `args` name, in the order of [`AttachmentArgs::named`], and after them the resources, which
-/// have still to be read.
+/// have still to be read. Their servers are settled once those are known.
 ///
 /// # Errors
 /// If one can't be used, or there is no prompt of the command line that they could go with.

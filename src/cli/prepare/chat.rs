@@ -15,6 +15,7 @@ use crate::protocol::command::Submit;
 use crate::stdio::Settings;
 use crate::support::files::WorkFolder;
 use crate::support::terminal::{has_links, is_dumb};
+use crate::task::server::ServerName;
 use crate::tui::{
     Beginning, Bell, Chat, Colours, FirstPrompt, HistoryFile, Look, Screen, Services, Source,
     Terminal as Tty, Theme,
@@ -135,7 +136,7 @@ pub(super) fn ready(
     terminal: Terminal,
     output: File,
 ) -> Result<Prepared, Reason> {
-    let Opening { mut session, screen, forces_terminal, preamble, prompt } = opening;
+    let Opening { mut session, screen, forces_terminal, preamble, mut prompt } = opening;
     let (is_typed, unread_input) = (terminal.is_typed, may_have_text(&terminal.stdin));
     let is_attended = forces_terminal || terminal.is_attended();
     let place = Place::new(screen, forces_terminal, terminal, output)?;
@@ -154,6 +155,9 @@ pub(super) fn ready(
     let mut first = session.clone();
     config::chat::go_on(&mut first)?;
     let settings = config::chat::chat(&first, preamble, is_attended)?;
+    for attachment in prompt.iter_mut().flat_map(|prompt| &mut prompt.submit.attachments) {
+        attachment.settle_server(settings.host.servers.names().map(ServerName::as_str));
+    }
     let colours = match place {
         Place::Terminal { .. } => colours(),
         Place::Lines { .. } => Colours::Plain,

@@ -1,7 +1,7 @@
 //! What tool servers offer to ask with: resources after `@`, and prompts after `/`.
 
 use super::State;
-use crate::protocol::attachment::ResourceName;
+use crate::protocol::attachment::{ResourceName, of_server};
 use crate::task::server::{ServerPrompt, ServerResource};
 use crate::tool::servers::Offers;
 use crate::tui::input::{fuzzy, meanings, needs_quotes, quoted};
@@ -30,11 +30,7 @@ impl State {
 
     /// The server with which a word begins, and what stands after its name and a colon.
     pub(crate) fn of_server<'s>(&'s self, word: &'s str) -> Option<(&'s str, &'s str)> {
-        let named = self.server_names.iter().filter_map(|server| {
-            let rest = word.strip_prefix(server.as_str())?.strip_prefix(':')?;
-            (!rest.is_empty()).then_some((server.as_str(), rest))
-        });
-        named.max_by_key(|(server, _)| server.len())
+        of_server(word, self.server_names.iter().map(String::as_str))
     }
 
     /// The resource that a mention after `@` means. Punctuation at its end is part of an address that the server
