@@ -8,7 +8,7 @@ use crate::tool::result;
 use serde_json::Value;
 
 /// The contents in `result`, the reply to `resources/read` for `uri`: one, or several if the resource is a
-/// collection.
+/// collection, of which empty ones are left out.
 ///
 /// # Errors
 /// If there is none that can be used: why, for people.
@@ -18,11 +18,16 @@ pub(super) fn of_resource(result: &Value, uri: &str) -> Result<Vec<Attachment>, 
     if contents.is_empty() {
         return Err("the resource has no content".to_owned());
     }
-    contents.iter().map(|content| attachment(content, uri)).collect()
+    let attachments = contents.iter().filter_map(|content| attachment(content, uri).transpose());
+    let attachments = attachments.collect::<Result<Vec<_>, _>>()?;
+    if attachments.is_empty() {
+        return Err("the resource is empty".to_owned());
+    }
+    Ok(attachments)
 }
 
-/// A content, named after its own address or, if it has none, after `uri`.
-fn attachment(content: &Value, uri: &str) -> Result<Attachment, String> {
+/// A content, named after its own address or, if it has none, after `uri`; `None` if it is empty.
+fn attachment(content: &Value, uri: &str) -> Result<Option<Attachment>, String> {
     let data = match (content.get("text"), content.get("blob")) {
         (Some(Value::String(text)), _) => text.clone().into_bytes(),
         (_, Some(Value::String(base64))) => {
@@ -31,7 +36,7 @@ fn attachment(content: &Value, uri: &str) -> Result<Attachment, String> {
         _ => return Err("the resource has neither text nor data".to_owned()),
     };
     if data.is_empty() {
-        return Err("the resource is empty".to_owned());
+        return Ok(None);
     }
     let own = text_of(content, "uri");
     let attached = |media_type: &str| {
@@ -43,7 +48,7 @@ fn attachment(content: &Value, uri: &str) -> Result<Attachment, String> {
         Attachment { shown, content: Content::Data(data.as_slice().into()) }.described()
     };
     // The bytes decide: a type that contradicts them is one that nobody here can correct.
-    attached(text_of(content, "mimeType")).or_else(|_| attached(""))
+    attached(text_of(content, "mimeType")).or_else(|_| attached("")).map(Some)
 }
 
 /// The prompt in `result`, the reply to `prompts/get`.
@@ -81,7 +86,7 @@ fn text_or_attached(content: Option<&Value>, attachments: &mut Vec<Attachment>) 
     let content = content?;
     let attached = match (text_of(content, "type"), content.get("resource")) {
         ("image", _) => result::image(content),
-        ("resource", Some(resource)) => attachment(resource, "resource").ok(),
+        ("resource", Some(resource)) => attachment(resource, "resource").ok().flatten(),
         _ => None,
     };
     match attached {
@@ -122,7 +127,9 @@ mod tests {
         let blob = json!({"uri": "b", "blob": BASE64.encode(b"%PDF-1.7")});
         assert_eq!(one(blob), of("b", "application/pdf"));
         assert_eq!(read(json!([{"text": "a"}, {"text": "b"}])).map(|it| it.len()), Ok(2));
+        assert_eq!(read(json!([{"text": ""}, {"text": "b"}])).map(|it| it.len()), Ok(1));
         let why = |contents: Value| read(contents).expect_err("nothing");
+        assert_eq!(why(json!([{"text": ""}, {"blob": ""}])), "the resource is empty");
         assert_eq!(why(json!([])), "the resource has no content");
         assert_eq!(why(json!([{"text": ""}])), "the resource is empty");
         assert_eq!(why(json!([{"blob": "?"}])), "the data of the resource is no base64");

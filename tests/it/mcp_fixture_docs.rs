@@ -31,6 +31,9 @@ pub(crate) fn resource(params: &Value) -> Option<Value> {
         "note://both" => {
             json!([{"uri": "note://a", "text": "a"}, {"uri": "note://b", "text": "b"}])
         }
+        "note://half" => {
+            json!([{"uri": "note://a", "text": ""}, {"uri": "note://b", "text": "b"}])
+        }
         "note://empty" => json!([]),
         "note://large" => json!([{"uri": uri, "text": "x".repeat(17 * 1024 * 1024)}]),
         "note://crash" => {

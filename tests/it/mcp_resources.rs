@@ -216,6 +216,8 @@ fn an_option_attaches_one_to_a_single_prompt() {
     let ended = docs.exec(&["--resource", "docs", "what?"]);
     assert!(ended.stderr.contains("as in --resource docs:file:///notes.md"), "{ended:?}");
     assert_eq!(ended.status, 2);
+    let ended = docs.exec(&["--resource", "docs:note://half", "what?"]);
+    assert!(ended.stdout.contains("Attached: note://b (text/plain,"), "{ended:?}");
     let ended = docs.exec(&["--resource", "docs:note://1", "--print-prompt", "what?"]);
     assert!(ended.stdout.contains("docs:note://1 (a resource that its server sends)"), "{ended:?}");
 }
