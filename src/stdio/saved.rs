@@ -2,6 +2,7 @@
 
 use crate::session::ExitCode;
 use crate::support::files;
+use crate::support::terminal::escape_control;
 use crate::support::threads;
 use std::io;
 use std::path::PathBuf;
@@ -20,7 +21,8 @@ impl SavedMessage {
     }
 
     /// Writes the message of a run that has finished to the file, at once, if the process ends with a `code` of an
-    /// answer, whole or in part. In a thread: its disk may be slow.
+    /// answer, whole or in part. An answer without text replaces nothing: the file may be that of the prompt. In a
+    /// thread: its disk may be slow.
     ///
     /// # Errors
     /// If it can't be written, with a message for people; the file is then as it was.
@@ -37,10 +39,15 @@ impl SavedMessage {
         };
         // A run that was stopped, as when nobody reads its output any more, has no message.
         let Some(mut message) = message.filter(|_| is_answered) else { return Ok(()) };
-        if !message.is_empty() && !message.ends_with('\n') {
+        let Self { path } = self;
+        if message.is_empty() {
+            let path = escape_control(&path.display().to_string());
+            tracing::warn!("--save: the answer has no text, so {path} is left as it is");
+            return Ok(());
+        }
+        if !message.ends_with('\n') {
             message.push('\n');
         }
-        let Self { path } = self;
         let (done, written) = oneshot::channel();
         let file = path.clone();
         // Nobody waits for it after a signal.

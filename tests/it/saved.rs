@@ -2,7 +2,8 @@
 
 use crate::once::{Once, duologue, run};
 use crate::process::eventually;
-use crate::server::Folder;
+use crate::provider::{Provider, Step};
+use crate::server::{Folder, KEY};
 use rustix::process::Signal;
 use std::fs;
 use std::io::Read;
@@ -183,5 +184,26 @@ fn the_last_message_is_the_same_whatever_is_printed() {
     for options in [&[][..], &["--extensions", "structured", "--events", "Chat*"]] {
         let options = [&["-o", "jsonl", "--schema", "any.json"], options].concat();
         assert_eq!(saved(&options), "{\"a\": 1}\n", "{options:?}");
+    }
+}
+
+/// The file may be the one that the prompt is made of.
+#[test]
+fn an_answer_without_text_replaces_nothing() {
+    let folder = Folder::new();
+    fs::write(folder.path("saved"), "old").expect("a file");
+    let withheld = vec![Step::Finish("content_filter", None), Step::Done];
+    let thought = Step::Reasoning("hm".to_owned());
+    for script in [withheld, vec![thought, Step::Finish("length", None), Step::Done]] {
+        let provider = Provider::start(vec![script]);
+        let base_url = provider.base_url();
+        let words = ["exec", "--prompt-file", "saved", "--save", "saved", "--engine", "openai"];
+        let options = ["--model", "m", "--base-url", &base_url];
+        let mut command = duologue(&folder, &[&words[..], &options].concat());
+        command.env("DUOLOGUE_API_KEY", KEY);
+        let ended = Once::start(command).finish();
+        assert_eq!(ended.status, 3, "{ended:?}");
+        assert_eq!(fs::read_to_string(folder.path("saved")).expect("a file"), "old", "{ended:?}");
+        assert!(ended.stderr.contains("saved is left as it is"), "{ended:?}");
     }
 }
