@@ -2,6 +2,7 @@
 
 use super::{RUN, RUN_COMMAND, RunCommandArgs, help};
 use crate::command_file::CommandFile;
+use crate::support::terminal::{Escapes, escape_control, visible};
 use clap::builder::Resettable;
 use clap::{Arg, ArgAction, Args};
 use std::ffi::OsString;
@@ -56,6 +57,8 @@ pub(super) fn run_command(file: &CommandFile, called: &Called) -> clap::Command 
         file.clap_args().into_iter().partition(Arg::is_positional);
     let about = if file.short.is_empty() { &file.name } else { &file.short };
     let long_about = if file.long.is_empty() { about } else { &file.long };
+    // Help goes to a terminal, and the file may be another's.
+    let [about, long_about] = [about, long_about].map(|text| visible(text, Escapes::Text));
     clap::Command::new(run.get_name().to_owned())
         .about(about)
         .long_about(format!("{}\n\n{}", long_about.trim_end(), help::OUTPUT))
@@ -79,7 +82,7 @@ fn without_aliases(arg: Arg, is_taken: impl Fn(&str) -> bool) -> Arg {
     arg.alias(Resettable::Reset).aliases(names.into_iter().filter(|name| !is_taken(name)))
 }
 
-/// The usage line: the file comes first, and its flags after it.
+/// The usage line, in which names have no control characters: the file comes first, and its flags after it.
 fn usage(file: &CommandFile, Called { command, name }: &Called) -> String {
     let flags = file.flags.iter().filter(|flag| flag.required);
     let flags: String = flags.map(|flag| format!(" --{} <{}>", flag.option(), flag.name)).collect();
@@ -88,6 +91,7 @@ fn usage(file: &CommandFile, Called { command, name }: &Called) -> String {
         false => format!(" [{}]", argument.name),
     });
     let arguments: String = arguments.collect();
+    let name = escape_control(name);
     format!("duologue {command} {name}{flags} [OPTIONS]{arguments}")
 }
 

@@ -3,7 +3,8 @@
 use super::flag::{Flag, Type};
 use super::{CommandFile, date};
 use crate::support::shorten::first_chars;
-use clap::builder::{OsStringValueParser, PossibleValuesParser, ValueParser};
+use crate::support::terminal::{Escapes, escape_control, visible};
+use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, ValueParser};
 use clap::{Arg, ArgAction, ValueHint};
 use serde_json::Value;
 
@@ -59,7 +60,9 @@ fn is_number(kind: Type) -> bool {
 /// Checks a value as soon as it is typed, as far as that needs nothing but the value.
 fn parser(flag: &Flag) -> ValueParser {
     match flag.kind {
-        Type::Choice => PossibleValuesParser::new(&flag.choices).into(),
+        Type::Choice => {
+            PossibleValuesParser::new(flag.choices.iter().map(|choice| possible(choice))).into()
+        }
         Type::Int if flag.is_argument => {
             ValueParser::from(|text: &str| unquoted(text, super::values::decimal(text)))
         }
@@ -93,6 +96,12 @@ fn parser(flag: &Flag) -> ValueParser {
     }
 }
 
+/// A choice, which help and errors show without control characters. What is typed is held against the choices of the
+/// file once more when the values are read.
+fn possible(choice: &str) -> PossibleValue {
+    PossibleValue::new(escape_control(choice)).alias(choice.to_owned())
+}
+
 /// Leaves out the quoted value, which clap prints before the reason.
 fn unquoted<T>(text: &str, read: Result<T, String>) -> Result<T, String> {
     read.map_err(|message| match message.strip_prefix(&format!("`{text}` ")) {
@@ -101,6 +110,7 @@ fn unquoted<T>(text: &str, read: Result<T, String>) -> Result<T, String> {
     })
 }
 
+/// The line of help about `flag`, for a terminal: without control characters.
 fn help(flag: &Flag) -> String {
     let mut help = flag.help.trim().to_owned();
     let mut add = |note: String| {
@@ -120,7 +130,7 @@ fn help(flag: &Flag) -> String {
     if !shown.is_empty() {
         add(format!("[default: {shown}]"));
     }
-    help
+    visible(&help, Escapes::Text)
 }
 
 /// A default in one short line; `None` if it is empty.

@@ -162,6 +162,31 @@ flags:
     assert!(String::from_utf8_lossy(&help.stdout).contains("--duologue-rpc"), "{help:?}");
 }
 
+/// The file may be another's, and what is printed goes to a terminal.
+#[test]
+fn what_is_shown_of_a_file_has_no_control_characters() {
+    let text = r#"
+short: "short \e]0;title\a end"
+long: "long \e[31m red\nsecond"
+flags:
+  - {name: x, type: string, help: "help \e[2J clear", default: "d\e[1m"}
+  - {name: c, type: choice, choices: ["a\e[5mb", "z"]}
+prompt: "p {{ .c }}"
+"#;
+    let (_folder, file) = written(text);
+    for words in [&["--help"][..], &["-h"], &["--c", "other"], &["--bogus"]] {
+        let Output { stdout, stderr, .. } =
+            duologue(&[&["run-command", &file][..], words].concat());
+        let shown = String::from_utf8([stdout, stderr].concat()).expect("UTF-8");
+        assert!(!shown.contains(['\x1b', '\x07']), "{words:?}: {shown:?}");
+        assert!(shown.contains(r"\x1b") || words == ["--bogus"], "{words:?}: {shown}");
+    }
+    let chosen = duologue(&["run-command", &file, "--c", "a\x1b[5mb", "--print-prompt"]);
+    assert_eq!(chosen.status.code(), Some(0), "{chosen:?}");
+    let unknown = duologue(&["run-command", &file, "--c", r"a\x1b[5mb", "--print-prompt"]);
+    assert_eq!(unknown.status.code(), Some(2), "{unknown:?}");
+}
+
 #[test]
 fn warnings_of_a_long_answer_are_reported_in_part() {
     let (folder, file) = written("prompt: a\nresponse-type: jsonl\n");
