@@ -30,9 +30,9 @@ pub(super) fn read(text: &str) -> Result<Value, Fault> {
         is_cut: false,
     })?;
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Strict.deserialize(&mut reader)?;
-    reader.end()?;
-    Ok(value)
+    let value = Strict.deserialize(&mut reader);
+    let value = value.and_then(|value| reader.end().map(|()| value));
+    value.map_err(|error| Fault::at(&error, text))
 }
 
 /// Limits the length of a message that quotes text.
@@ -40,10 +40,18 @@ pub(super) fn clipped(text: &str) -> String {
     first_bytes(text, ERROR_BYTES_MAX).into_owned()
 }
 
-impl From<serde_json::Error> for Fault {
-    fn from(error: serde_json::Error) -> Self {
-        let (line, column) = (error.line(), error.column());
-        Self { what: clipped(&json::what(&error)), line, column, is_cut: error.is_eof() }
+impl Fault {
+    /// `error` in `text`. `serde_json` has a line feed that is in its way as byte 0 of the next line; it is the last
+    /// byte of its own.
+    fn at(error: &serde_json::Error, text: &str) -> Self {
+        let (line, column) = match (error.line(), error.column()) {
+            (line @ 2.., 0) => {
+                let before = text.split('\n').nth(line - 2).map_or(0, str::len);
+                (line - 1, before + 1)
+            }
+            (line, column) => (line, column),
+        };
+        Self { what: clipped(&json::what(error)), line, column, is_cut: error.is_eof() }
     }
 }
 

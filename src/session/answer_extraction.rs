@@ -3,7 +3,7 @@
 use super::client_error::invalid_answer;
 use crate::conversation::event::{Event, Recorded, SegmentKind};
 use crate::conversation::ui::correlation;
-use crate::extract::{self, Extractor, Found, ResponseType, Schema};
+use crate::extract::{self, Extractor, Found, Reason, ResponseType, Schema};
 use crate::protocol::any::Any;
 use crate::protocol::id::SessionId;
 use crate::protocol::wire::ClientError;
@@ -124,7 +124,7 @@ impl AnswerExtraction {
         }
         let found = self.extractor.clone().finish(false);
         let reason = found.into_iter().find_map(|found| match found {
-            Found::Invalid { reason, .. } => Some(reason.to_string()),
+            Found::Invalid { line, reason } => Some(reason_in(line, &reason)),
             Found::Value { .. } | Found::Rejected { .. } => None,
         })?;
         Some(RejectedAnswer { reason, repairs_max: self.wanted.repairs })
@@ -184,5 +184,18 @@ impl AnswerExtraction {
         let root = recorded.scope.run.root();
         let ids = || Some(correlation(session, recorded.scope));
         found.map(|found| found.into_payload(&root, ids(), with_object)).collect()
+    }
+}
+
+/// Why an answer is rejected. The bytes of a place are counted from the beginning of its line, so the line comes with
+/// them.
+fn reason_in(line: u64, reason: &Reason) -> String {
+    match reason {
+        Reason::NotJson { .. } => format!("line {line}: {reason}"),
+        Reason::CutOff
+        | Reason::TooLong { .. }
+        | Reason::Schema { .. }
+        | Reason::Prose
+        | Reason::Empty => reason.to_string(),
     }
 }

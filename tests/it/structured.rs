@@ -246,7 +246,17 @@ fn a_request_may_have_a_schema() {
     }
     // The model reads why.
     let repair = provider.wait_request(2).body["messages"].to_string();
-    assert!(repair.contains("can't be used: not JSON"), "{repair}");
+    assert!(repair.contains("can't be used: line 1: not JSON"), "{repair}");
+}
+
+/// The place of an error is that in a line.
+#[test]
+fn a_repair_names_the_line_that_is_no_json() {
+    let folder = folder(&["{\n \"m\": 1,\n \"n\": [\n 2,\n ]\n}", "{\"n\":1}"]);
+    let ended = exec(&folder, &["--repair", "1", "--output", "json"]);
+    let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let why = document["warnings"][0]["message"].as_str().unwrap_or_default();
+    assert!(why.starts_with("line 5: not JSON: ") && why.ends_with("(byte 2)"), "{document}");
 }
 
 /// What YAML 1.1 takes for a truth is a word in a schema, as in a command file; and JSON has its own limits.

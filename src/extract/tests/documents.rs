@@ -14,6 +14,14 @@ fn alone() {
     check_whole("{\"type\": \"x\"}\n", &["0 @1 x: {\"type\": \"x\"}"]);
 }
 
+/// The place of an error is the byte that is in the way, also where that is a line feed.
+#[test]
+fn a_line_feed_in_a_string_is_the_last_byte_of_its_line() {
+    let reason = "not JSON: a string contains a control character; write a line feed as \\n";
+    check_whole("{\"a\":\"x\ny\"}", &[&format!("invalid @1: {reason} (byte 8)")]);
+    check_whole("```json\n{\"a\":\n\"x\ny\"}\n```", &[&format!("invalid @3: {reason} (byte 3)")]);
+}
+
 #[test]
 fn several_lines_come_out_on_one() {
     let answer = "{\r\n  \"z\" : 1.10,\n\t\"a \\\" \\\\\" : \" b\\n\\\\\",\n  \"n\": 12345678901234567890123\n}";
