@@ -47,7 +47,7 @@ pub(crate) enum Layout {
 pub(crate) enum EnvelopeData {
     /// The text of all provider calls; null if there is none.
     Text(String),
-    /// The document that the text of the last provider call is, or that text if it is not one.
+    /// The document that the text of the last provider call is, or the text of the last one that has any.
     Document(Option<Box<RawValue>>, String),
     /// The values of an answer in JSON Lines.
     Objects(Vec<Box<RawValue>>),
@@ -67,6 +67,8 @@ pub(crate) struct Envelope {
     layout: Layout,
     answer: EnvelopeData,
     breaks: CallBreaks,
+    /// The provider call has no text so far.
+    is_new_call: bool,
     tool_calls: Vec<Value>,
     session: String,
     error: Option<Value>,
@@ -169,14 +171,13 @@ impl Envelope {
         self.warn(json!({ "code": code, "message": message }));
     }
 
-    /// What the values are looked for in is the text of the last call.
+    /// What the values are looked for in is the text of the last call. Earlier text stays until there is other: the
+    /// call may fail, as one that repairs an answer.
     fn call_started(&mut self) {
         self.breaks.call_started();
+        self.is_new_call = true;
         match &mut self.answer {
-            EnvelopeData::Document(document, text) => {
-                *document = None;
-                text.clear();
-            }
+            EnvelopeData::Document(document, _) => *document = None,
             EnvelopeData::Objects(objects) => objects.clear(),
             EnvelopeData::Text(_) | EnvelopeData::Frames(_) => {}
         }
@@ -188,7 +189,12 @@ impl Envelope {
                 text.push_str(self.breaks.before(piece));
                 text.push_str(piece);
             }
-            EnvelopeData::Document(_, text) => text.push_str(piece),
+            EnvelopeData::Document(_, text) => {
+                if !piece.is_empty() && std::mem::take(&mut self.is_new_call) {
+                    text.clear();
+                }
+                text.push_str(piece);
+            }
             EnvelopeData::Objects(_) | EnvelopeData::Frames(_) => {}
         }
     }
@@ -319,11 +325,14 @@ impl Envelope {
         totals
     }
 
-    /// Whether the run failed after a part of its answer. An answer that does not match its schema is whole.
+    /// Whether the run failed after a part of its answer. An answer that does not match its schema is whole, also where
+    /// its repair failed.
     fn is_broken_off(&self) -> bool {
         let has_part = match &self.answer {
             EnvelopeData::Text(text) => !text.is_empty(),
-            EnvelopeData::Document(document, text) => document.is_some() || !text.is_empty(),
+            EnvelopeData::Document(document, text) => {
+                document.is_some() || !text.is_empty() && !self.is_new_call
+            }
             EnvelopeData::Objects(list) => !list.is_empty(),
             EnvelopeData::Frames(_) => false,
         };

@@ -8,6 +8,8 @@ use crate::protocol::wire::Frame;
 pub(crate) struct Text {
     breaks: CallBreaks,
     shown: Shown,
+    /// The text so far was rejected. It stays until there is other, as the repair may fail.
+    is_rejected: bool,
 }
 
 /// The printed part of the answer, and the time of printing.
@@ -25,7 +27,7 @@ pub(crate) enum Shown {
 impl Text {
     /// The answer, of which this is printed.
     pub(crate) fn new(shown: Shown) -> Self {
-        Self { breaks: CallBreaks::default(), shown }
+        Self { shown, ..Self::default() }
     }
 
     pub(super) fn frame(&mut self, frame: &Frame, out: &mut Vec<u8>) {
@@ -40,9 +42,7 @@ impl Text {
         } else if let View::AnswerRejected(_) = view {
             self.breaks = CallBreaks::default();
             self.document(None);
-            if let Shown::AtEnd(text) | Shown::Document(_, text) = &mut self.shown {
-                text.clear();
-            }
+            self.is_rejected = true;
         }
     }
 
@@ -54,8 +54,14 @@ impl Text {
 
     pub(super) fn prompt(&mut self, text: &str, out: &mut Vec<u8>) {
         let before = self.breaks.before(text);
+        let is_rejected = !text.is_empty() && std::mem::take(&mut self.is_rejected);
         match &mut self.shown {
-            Shown::AtEnd(held) | Shown::Document(_, held) => held.extend([before, text]),
+            Shown::AtEnd(held) | Shown::Document(_, held) => {
+                if is_rejected {
+                    held.clear();
+                }
+                held.extend([before, text]);
+            }
             Shown::Pieces => {
                 out.extend_from_slice(before.as_bytes());
                 out.extend_from_slice(text.as_bytes());

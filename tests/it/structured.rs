@@ -2,7 +2,7 @@
 
 use crate::frames::errors;
 use crate::once::{Ended, Once, duologue};
-use crate::provider::{Provider, says};
+use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, KEY, openai};
 use serde_json::{Value, json};
 use std::fs;
@@ -257,6 +257,32 @@ fn a_repair_names_the_line_that_is_no_json() {
     let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
     let why = document["warnings"][0]["message"].as_str().unwrap_or_default();
     assert!(why.starts_with("line 5: not JSON: ") && why.ends_with("(byte 2)"), "{document}");
+}
+
+/// The answer that was to be repaired is all there is.
+#[test]
+fn an_answer_whose_repair_fails_is_kept() {
+    let folder = folder(&[]);
+    let refused = || {
+        let why = json!({ "error": { "message": "no more" } });
+        vec![Step::Status(400, Vec::new(), why.to_string())]
+    };
+    let failed = |options: &[&str]| {
+        let provider = Provider::start(vec![says("{\"m\":1}"), refused()]);
+        let base_url = provider.base_url();
+        let words = ["exec", "a number", "--schema", "schema.json", "--repair", "1"];
+        let more = ["--engine", "openai", "--model", "m", "--base-url", &base_url];
+        let mut command = duologue(&folder, &[&words[..], &more, options].concat());
+        command.env("DUOLOGUE_API_KEY", KEY);
+        let ended = Once::start(command).finish();
+        assert_eq!(ended.status, 1, "{ended:?}");
+        ended
+    };
+    assert_eq!(failed(&[]).stdout, "{\"m\":1}\n");
+    let ended = failed(&["--output", "json"]);
+    let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!(document["data"], "{\"m\":1}", "{document}");
+    assert_eq!(document["meta"]["truncated"], false, "{document}");
 }
 
 /// What YAML 1.1 takes for a truth is a word in a schema, as in a command file; and JSON has its own limits.
