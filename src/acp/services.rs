@@ -6,6 +6,7 @@ use crate::host::HostSettings;
 use crate::protocol::id::SessionId;
 use crate::session::approval::ApprovalMode;
 use crate::store::Library;
+use crate::task::prompt::NamedPrompt;
 use crate::tool::config::ServerConfig;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +16,8 @@ pub(crate) type Opener = Arc<dyn Fn(Opening) -> anyhow::Result<Opened> + Send + 
 
 /// Makes the prompt of a command file in a folder, of the line that names it with its flags; `None` if
 /// there is none.
-pub(crate) type Prompts = Arc<dyn Fn(&Path, &str) -> Result<Option<String>, String> + Send + Sync>;
+pub(crate) type Prompts =
+    Arc<dyn Fn(&Path, &str) -> Result<Option<NamedPrompt>, String> + Send + Sync>;
 
 /// What this front end needs of the others.
 pub(crate) struct Services {

@@ -9,7 +9,9 @@ use super::services::{Opened, Opening, Services};
 use crate::host::{Effects, Host};
 use crate::session::{Input, Signal, panic_text};
 use crate::support::sleep_until;
+use crate::support::terminal::escape_control;
 use crate::support::threads;
+use crate::task::prompt::NamedPrompt;
 use crate::tool::elicitation::{Askable, Elicitation, Question, Questions};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -343,17 +345,19 @@ impl Session {
     fn prepare(&mut self, draft: Box<Draft>, command: Option<CommandLine>) {
         let (services, folder) = (Arc::clone(&self.services), self.folder.clone());
         self.find(move || {
-            let text = match command {
-                None => Ok(draft.text.clone()),
+            let written = NamedPrompt { text: draft.text.clone(), warnings: Vec::new() };
+            let named = match command {
+                None => Ok(written),
                 Some(CommandLine { line, rest }) => {
-                    let prompt = (services.prompts)(&folder, &line);
-                    let prompt = prompt.map(|it| it.unwrap_or_else(|| draft.text.clone()));
+                    let named = (services.prompts)(&folder, &line);
                     let rest = if rest.trim().is_empty() { rest } else { format!("\n\n{rest}") };
-                    prompt.map(|prompt| prompt + &rest)
+                    named.map(|named| {
+                        let NamedPrompt { text, warnings } = named.unwrap_or(written);
+                        NamedPrompt { text: text + &rest, warnings }
+                    })
                 }
             };
-            let prompt = text.map_err(RpcError::failed).and_then(|text| draft.submit(text));
-            Found::Prepared(prompt)
+            Found::Prepared(named.map_err(RpcError::failed).and_then(|named| ready(*draft, named)))
         });
     }
 
@@ -473,6 +477,13 @@ async fn next_question(questions: &mut Option<mpsc::Receiver<Elicitation>>) -> E
         Some(question) => question,
         None => pending().await,
     }
+}
+
+/// The prompt `draft` with the text that it stands for. The person is told of its command file.
+fn ready(draft: Draft, NamedPrompt { text, warnings }: NamedPrompt) -> Result<Ready, RpcError> {
+    let mut ready = draft.submit(text)?;
+    ready.notices.extend(warnings.iter().map(|warning| escape_control(warning)));
+    Ok(ready)
 }
 
 /// Waits for the host, once there is one. Cancel-safe.

@@ -9,6 +9,9 @@ use crate::yaml::Layout;
 use jiff::Zoned;
 use serde_json::Value;
 
+/// The text of Go's templates for a missing value.
+const NO_VALUE: &str = "<no value>";
+
 /// The rendered messages of a command file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendered {
@@ -81,8 +84,27 @@ impl CommandFile {
         Ok(Rendered { system, messages, prompt: prompt.unwrap_or_default() })
     }
 
+    /// A warning for each kind of message in which something has no value.
+    pub(crate) fn missing_values(&self, rendered: &Rendered) -> Vec<String> {
+        let Rendered { system, messages, prompt } = rendered;
+        let has = |text: &str| text.contains(NO_VALUE);
+        let in_messages = messages.iter().any(|it| has(&it.text) && !self.says_literally(&it.text));
+        let parts = [
+            ("the system prompt", system.as_deref().is_some_and(has)),
+            ("an earlier message", in_messages),
+            ("the prompt", has(prompt)),
+        ];
+        let parts = parts.into_iter().filter(|(_, is_missing)| *is_missing);
+        let warning = |(part, _): (&str, bool)| {
+            format!(
+                "{part} contains {NO_VALUE}: a flag without a value, or a name that is not a flag"
+            )
+        };
+        parts.map(warning).collect()
+    }
+
     /// Whether an earlier message is sent as it is written, and is this.
-    pub fn says_literally(&self, message: &str) -> bool {
+    fn says_literally(&self, message: &str) -> bool {
         let (history, _) = self.history();
         history.iter().any(|(_, text)| !text.is_template && text.template == message)
     }

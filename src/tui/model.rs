@@ -32,7 +32,7 @@ mod vi;
 
 pub(crate) use approvals::{Approval, Asking};
 pub(crate) use attaching::{Draft, Large, UNASKED_BYTES_MAX};
-pub(crate) use events::{Action, Copied, EditorFailure, Event, Opening, Scroll};
+pub(crate) use events::{Action, Copied, EditorFailure, Event, Expansion, Opening, Scroll};
 pub(crate) use frames::retrying;
 pub(crate) use lines::Lines;
 pub(crate) use log::Log;

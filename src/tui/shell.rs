@@ -32,6 +32,7 @@ use crate::session::{ExitCode, Input, Signal};
 use crate::store::{Library, OpenMode};
 use crate::support::fail_point::{FailPoint, Place};
 use crate::support::sleep_until;
+use crate::task::prompt::NamedPrompt;
 use crate::transport::{DebugFile, Finish, Signals};
 use child::Child;
 use command::Running;
@@ -73,7 +74,8 @@ pub(crate) type OnBegin = Box<dyn FnOnce() + Send>;
 pub(crate) type ProfileNames = Arc<dyn Fn() -> Result<Vec<String>, String> + Send + Sync>;
 
 /// Makes the prompt of the command file that a line names, with its flags; `None` if there is none.
-pub(crate) type Prompts = Arc<dyn Fn(&str) -> Result<Option<String>, String> + Send + Sync>;
+pub(crate) type Prompts = Arc<dyn Fn(&str) -> Result<Option<NamedPrompt>, String> + Send + Sync>;
+
 /// Lists the models of the provider that this choice, or the options, name.
 pub(crate) type ModelNames = Arc<dyn Fn(&ModelChoice) -> Result<Vec<String>, String> + Send + Sync>;
 

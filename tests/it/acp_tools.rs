@@ -575,6 +575,7 @@ fn what_a_project_has_and_is_not_used_is_said() {
     let folder = Folder::new();
     for (path, text) in [
         ("config/duologue/commands/broken.yaml", "prompt: [\n"),
+        ("config/duologue/commands/odd.yaml", "prompt: 'Odd {{ .nobody }}'\n"),
         ("config/duologue/profiles.yaml", "profiles:\n  mine: {engine: echo}\n"),
         ("p/.duologue/commands/review.yaml", "prompt: Review it.\n"),
         ("p/.duologue/profiles.yaml", "profiles:\n  mine: {allow: ['*']}\n"),
@@ -587,9 +588,12 @@ fn what_a_project_has_and_is_not_used_is_said() {
     let mut client = Client::start_with(command, json!({ "session": { "notices": {} } }));
     let session = client.session(&folder.path("p"));
     client.turn(&session, "hi");
+    client.turn(&session, "/odd");
     let ended = client.finish();
     let notices = updates(&ended.seen, &session, "notice").into_iter();
     let notices: Vec<_> = notices.filter_map(|it| it["title"].as_str()).collect();
+    let is_missing = |text: &&str| text.contains("the prompt contains <no value>");
+    assert!(notices.iter().any(is_missing), "{notices:?}");
     let review = folder.path("p/.duologue/commands/review.yaml");
     for parts in [
         ["/broken can't be used: ", "broken.yaml"],

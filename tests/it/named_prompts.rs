@@ -201,6 +201,35 @@ fn a_prompt_is_a_command_of_the_chat() {
 }
 
 #[test]
+fn a_chat_shows_the_warnings_of_a_prompt() {
+    let scene = scene("", REVIEW);
+    let own = scene.folder.path("config/duologue/commands/review.yaml");
+    fs::write(own, "prompt: My own, {{ .nobody }}.\n").expect("a file");
+    let mut once = Once::start(scene.command(&["chat", "--engine", "echo"]));
+    once.write("/review\n");
+    let ended = once.finish();
+    let shown = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for says in
+        ["is not trusted", "the prompt contains <no value>", "You said: My own, <no value>."]
+    {
+        assert!(shown.contains(says), "{says}: {ended:?}");
+    }
+}
+
+/// What a file says attaches nothing; what the person types does, as in any other prompt.
+#[test]
+fn a_file_that_the_line_of_a_prompt_names_is_attached() {
+    let scene = scene("", "");
+    fs::write(scene.folder.path("project/deep/page.md"), "See @other.md there.").expect("a file");
+    fs::write(scene.folder.path("project/deep/other.md"), "Other.").expect("a file");
+    let mut once = Once::start(scene.command(&["chat", "--engine", "echo"]));
+    once.write("/greet --who @page.md --page page.md\n");
+    let ended = once.finish();
+    assert!(ended.stdout.contains("attached: page.md"), "{ended:?}");
+    assert!(!ended.stdout.contains("attached: other.md"), "{ended:?}");
+}
+
+#[test]
 fn a_system_prompt_has_its_parts_from_files_options_and_the_profile() {
     let user = "profiles:\n  work: {engine: openai, model: m, system: Of the profile., \
                 agents-file: true}\n  bare: {engine: openai, model: m}\n";

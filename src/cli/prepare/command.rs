@@ -36,10 +36,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The text of Go's templates for a missing value.
-const NO_VALUE: &str = "<no value>";
-
-/// The name of the warning about such a text.
+/// The name of the warning about a part of a message that has no value.
 const NO_VALUE_CODE: &str = "no_value";
 
 /// Why nothing else can be read from standard input.
@@ -170,33 +167,12 @@ fn rendered(
         rendered.system = None;
     }
     // What is added to the file's own messages has no flags that could lack a value.
-    let warnings = no_values(file, &rendered);
+    let warnings = file.missing_values(&rendered).into_iter();
+    let warnings = warnings.map(|message| CodedWarning { code: NO_VALUE_CODE, message });
     if args.is_system_typed {
         rendered.system = args.session.system.clone();
     }
-    Ok((rendered, warnings))
-}
-
-/// A warning for each kind of message of `file` in which something has no value.
-fn no_values(
-    file: &CommandFile,
-    Rendered { system, messages, prompt }: &Rendered,
-) -> Vec<CodedWarning> {
-    let has = |text: &str| text.contains(NO_VALUE);
-    let in_messages = messages.iter().any(|it| has(&it.text) && !file.says_literally(&it.text));
-    let parts = [
-        ("the system prompt", system.as_deref().is_some_and(has)),
-        ("an earlier message", in_messages),
-        ("the prompt", has(prompt)),
-    ];
-    let parts = parts.into_iter().filter(|(_, is_missing)| *is_missing);
-    parts.map(|(part, _)| no_value(part)).collect()
-}
-
-fn no_value(part: &str) -> CodedWarning {
-    let message =
-        format!("{part} contains {NO_VALUE}: a flag without a value, or a name that is not a flag");
-    CodedWarning { code: NO_VALUE_CODE, message }
+    Ok((rendered, warnings.collect()))
 }
 
 fn report(warnings: &[CodedWarning]) {

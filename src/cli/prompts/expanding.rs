@@ -4,21 +4,22 @@ use super::find;
 use crate::command_file::{CommandFile, FileMessage, Outside, Rendered};
 use crate::support::files::WorkFolder;
 use crate::support::shell_words;
+use crate::task::prompt::NamedPrompt;
 use crate::template::Missing;
 use anyhow::{Context, Result, anyhow};
 use jiff::Zoned;
 use std::io;
 
-/// The text of the prompt that `line` names, with values for its flags; `None` if there is none of that
+/// The prompt that `line` names, with values for its flags; `None` if there is none of that
 /// name. A conversation has its system prompt already, so that of the file comes first in the text.
 ///
 /// # Errors
 /// If its file is not trusted or can't be used, or the flags are wrong: for people.
-pub(crate) fn expand(line: &str, working: &WorkFolder) -> Result<Option<String>, String> {
+pub(crate) fn expand(line: &str, working: &WorkFolder) -> Result<Option<NamedPrompt>, String> {
     expanded(line, working).map_err(|error| format!("{error:#}"))
 }
 
-fn expanded(line: &str, working: &WorkFolder) -> Result<Option<String>> {
+fn expanded(line: &str, working: &WorkFolder) -> Result<Option<NamedPrompt>> {
     let name = line.split_whitespace().next().unwrap_or_default();
     let Some(file) = find(name, working)? else { return Ok(None) };
     let words = shell_words::split(line).context("a quote has no second one")?;
@@ -32,7 +33,9 @@ fn expanded(line: &str, working: &WorkFolder) -> Result<Option<String>> {
     let mut outside = Outside::new(&mut no_stdin).below(working.clone());
     let values = file.values(&typed, &mut outside)?;
     let rendered = file.render(values, &Zoned::now(), Missing::Shown)?;
-    Ok(Some(text(rendered)))
+    let warnings = file.warnings.iter().map(ToString::to_string);
+    let warnings = warnings.chain(file.missing_values(&rendered)).collect();
+    Ok(Some(NamedPrompt { text: text(rendered), warnings }))
 }
 
 fn text(Rendered { system, messages, prompt }: Rendered) -> String {

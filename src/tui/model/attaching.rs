@@ -4,9 +4,10 @@
 use super::consent::READ_TIME;
 use super::hint::size;
 use super::lines::unescaped;
+use super::prompts::expand;
 use super::{Action, Note, State};
 use crate::protocol::command::Decision;
-use crate::tui::commands::Command;
+use crate::tui::commands::{Command, Wrong};
 use crate::tui::input::{meanings, mentions};
 use crate::tui::text::clean;
 use std::time::Duration;
@@ -60,6 +61,8 @@ pub(crate) enum Draft {
     Written { text: String, joins: bool },
     /// A prompt from a typed line.
     Line(String),
+    /// A typed line that may name the prompt of a command file.
+    Named(String),
     /// The prompt after `/edit` in a line.
     Edit(String),
 }
@@ -121,12 +124,16 @@ impl State {
         if !text.contains('@') {
             return Vec::new();
         }
-        let Some(read) = Command::read(text.trim_end()) else {
-            return self.newly_mentioned(self.edits.as_deref(), text);
-        };
-        // The other commands attach nothing.
-        let Ok(Command::Edit(Some(text))) = read else { return Vec::new() };
-        self.newly_mentioned(self.last_message_id(), &text)
+        match Command::read(text.trim_end()) {
+            None => self.newly_mentioned(self.edits.as_deref(), text),
+            Some(Ok(Command::Edit(Some(text)))) => {
+                self.newly_mentioned(self.last_message_id(), &text)
+            }
+            // It may be the prompt of a command file. What goes with that of a server, the server says.
+            Some(Err(Wrong::Unknown(name))) if self.of_server(&name).is_none() => mentions(text),
+            // The other commands attach nothing.
+            Some(Ok(_) | Err(_)) => Vec::new(),
+        }
     }
 
     /// The action before the text of the editor is sent; `None`: none.
@@ -155,6 +162,7 @@ impl State {
     pub(super) fn send_line(&mut self, draft: Draft) -> Vec<Action> {
         let mentions = match &draft {
             Draft::Line(text) => mentions(text),
+            Draft::Named(text) => self.files_of_draft(text),
             Draft::Edit(text) => self.newly_mentioned(self.last_message_id(), text),
             Draft::Written { .. } => Vec::new(),
         };
@@ -177,7 +185,7 @@ impl State {
                 let them = if large.len() == 1 { "it" } else { "them" };
                 self.hint(format!("{sizes}: Enter again attaches {them}"));
             }
-            Draft::Line(_) | Draft::Edit(_) => {
+            Draft::Line(_) | Draft::Named(_) | Draft::Edit(_) => {
                 let text = format!("{sizes}. Write y to send the prompt with that, or n");
                 self.note(Note::Warning, text);
                 self.attaching.question = Question::AskedInLines(draft);
@@ -194,6 +202,7 @@ impl State {
                 self.entered(joins)
             }
             Draft::Line(line) => self.submit(unescaped(&line), false),
+            Draft::Named(line) => expand(&line, false),
             Draft::Edit(text) => self.order(Command::Edit(Some(text))),
         }
     }

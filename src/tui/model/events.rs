@@ -14,6 +14,23 @@ use crate::tui::input::Candidates;
 use crate::tui::terminal::keys::Typed;
 use std::path::PathBuf;
 
+/// The prompt that a line stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Expansion {
+    /// Its text, and what a server sends with it.
+    pub(crate) prompt: FilledPrompt,
+    /// The paths after `@` in the line, which go with the prompt of a command file.
+    pub(crate) mentions: Vec<String>,
+    /// What the person is told of the prompt.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl From<FilledPrompt> for Expansion {
+    fn from(prompt: FilledPrompt) -> Self {
+        Self { prompt, mentions: Vec::new(), warnings: Vec::new() }
+    }
+}
+
 /// Everything that can happen to a chat.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
@@ -44,7 +61,7 @@ pub(crate) enum Event {
     Expanded {
         line: String,
         joins: bool,
-        prompt: Result<FilledPrompt, String>,
+        prompt: Result<Expansion, String>,
     },
     /// What a tool server offers to ask with, or why it can't say.
     Offered {

@@ -183,9 +183,9 @@ mod tests {
         let expand = Action::Expand { line: line.clone(), joins: false };
         assert_eq!(scene.actions.last(), Some(&expand));
         let filled = FilledPrompt { text: "/quit @a.txt".to_owned(), attachments: Vec::new() };
-        let prompt = Ok(filled.clone());
+        let prompt = Ok(filled.clone().into());
         scene.event(Event::Expanded { line: line.clone(), joins: false, prompt });
-        let source = PromptSource::Line { line, attachments: Vec::new() };
+        let source = PromptSource::Line { line, attachments: Vec::new(), mentions: Vec::new() };
         let sent = scene.actions.iter().find_map(|action| {
             let Action::Request(Outgoing::Submit { prompt, source, .. }) = action else {
                 return None;

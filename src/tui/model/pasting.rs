@@ -189,7 +189,7 @@ mod tests {
         let event = |line: &str| Event::Expanded {
             line: line.to_owned(),
             joins: false,
-            prompt: Ok(prompt.clone()),
+            prompt: Ok(prompt.clone().into()),
         };
         scene.event(event("/summarize"));
         assert!(scene.asked().is_empty(), "something else is written by now");

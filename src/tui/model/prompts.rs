@@ -1,7 +1,6 @@
 //! Prompts of command files and of servers, which a person names as a command: `/summarize report.txt`.
 
-use super::{Action, Note, State};
-use crate::task::server::FilledPrompt;
+use super::{Action, Expansion, Note, State};
 use crate::tui::model::orders::WAITING_MAX;
 
 /// Has the prompt made that `line` may name.
@@ -16,22 +15,26 @@ impl State {
         &mut self,
         line: &str,
         joins: bool,
-        prompt: Result<FilledPrompt, String>,
+        expansion: Result<Expansion, String>,
     ) -> Vec<Action> {
         let is_line = self.lines.is_some();
         if !is_line && self.editor.expanded().trim_end() != line || self.is_ending {
             return Vec::new();
         }
-        let prompt = match prompt {
-            Ok(prompt) if !prompt.text.trim().is_empty() || !prompt.attachments.is_empty() => {
-                prompt
-            }
-            Ok(_) => return self.not_expanded("the prompt is blank, so nothing was sent"),
+        let expansion = match expansion {
+            Ok(expansion) => expansion,
             Err(why) => return self.not_expanded(&why),
         };
+        if expansion.prompt.text.trim().is_empty() && expansion.prompt.attachments.is_empty() {
+            return self.not_expanded("the prompt is blank, so nothing was sent");
+        }
         if is_line {
             let may_send = self.may_send_line(line);
-            return if may_send { self.submit_expanded(line, prompt, joins) } else { Vec::new() };
+            return if may_send {
+                self.submit_expanded(line, expansion, joins)
+            } else {
+                Vec::new()
+            };
         }
         if self.is_opening || self.waiting.len() >= WAITING_MAX {
             return self.not_expanded("nothing can be sent now; Esc takes back what waits");
@@ -42,7 +45,7 @@ impl State {
         self.keep_folds();
         self.editor.take();
         self.edits = None;
-        self.submit_expanded(line, prompt, joins)
+        self.submit_expanded(line, expansion, joins)
     }
 
     fn not_expanded(&mut self, why: &str) -> Vec<Action> {

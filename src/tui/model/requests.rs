@@ -1,7 +1,7 @@
 //! The requests of the person, from the key to the last frame.
 
 use super::edits;
-use super::{Action, CommandOutput, Lines, Note, Piece, State, Switch};
+use super::{Action, CommandOutput, Expansion, Lines, Note, Piece, State, Switch};
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Decision, Edit};
 use crate::protocol::constants::{code, done};
@@ -61,8 +61,8 @@ pub(crate) enum Outgoing {
 pub(crate) enum PromptSource {
     /// The person has written it: the files that it mentions go with it.
     Written,
-    /// This line stands for it: what goes with it came along with it.
-    Line { line: String, attachments: Vec<Attachment> },
+    /// This line stands for it: what goes with it came along with it, or is mentioned in the line.
+    Line { line: String, attachments: Vec<Attachment>, mentions: Vec<String> },
     /// It is that of the command line, with all that goes with it.
     CommandLine,
 }
@@ -91,15 +91,18 @@ impl State {
         self.submit_as(&line, prompt, joins, PromptSource::Written)
     }
 
-    /// Like `submit`, for a prompt that `line` stands for: files that it mentions are not attached.
+    /// Like `submit`, for a prompt that `line` stands for: files that only the prompt mentions are not attached.
     pub(super) fn submit_expanded(
         &mut self,
         line: &str,
-        prompt: FilledPrompt,
+        Expansion { prompt, mentions, warnings }: Expansion,
         joins: bool,
     ) -> Vec<Action> {
+        for warning in warnings {
+            self.note(Note::Warning, warning);
+        }
         let FilledPrompt { text, attachments } = prompt;
-        let source = PromptSource::Line { line: line.to_owned(), attachments };
+        let source = PromptSource::Line { line: line.to_owned(), attachments, mentions };
         self.submit_as(line, text, joins, source)
     }
 
@@ -177,7 +180,9 @@ impl State {
             let (since, joins) = (self.now, joins.is_some());
             let is_echoed = self.takes_typed_lines() && source == PromptSource::Written;
             let line = match source {
-                PromptSource::Line { line, attachments } if !attachments.is_empty() => Some(line),
+                PromptSource::Line { line, attachments, .. } if !attachments.is_empty() => {
+                    Some(line)
+                }
                 PromptSource::Line { .. } | PromptSource::Written | PromptSource::CommandLine => {
                     None
                 }

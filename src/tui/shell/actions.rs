@@ -12,11 +12,13 @@ use crate::protocol::id::{RequestId, ToolCallId};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::session::Input;
 use crate::support::threads;
+use crate::task::prompt::NamedPrompt;
 use crate::task::server::FilledPrompt;
 use crate::tui::commands::Wrong;
 use crate::tui::input::{Candidates, mentions, unquoted};
 use crate::tui::model::{
-    Action, Choice, CommandOutput, EditorFailure, Event, Note, Outgoing, PromptSource, Switch,
+    Action, Choice, CommandOutput, EditorFailure, Event, Expansion, Note, Outgoing, PromptSource,
+    Switch,
 };
 use crate::tui::text::clean;
 use data_encoding::BASE64;
@@ -98,8 +100,12 @@ impl Shell<'_> {
                 Wrong::Unknown(word.to_owned()).to_string()
             };
             let prompt = prompts(named).and_then(|prompt| prompt.ok_or_else(unknown));
-            let filled = prompt.map(|text| FilledPrompt { text, attachments: Vec::new() });
-            Event::Expanded { line, joins, prompt: filled.map_err(|why| clean(&why)) }
+            let expansion = prompt.map(|NamedPrompt { text, warnings }| Expansion {
+                prompt: FilledPrompt { text, attachments: Vec::new() },
+                mentions: mentions(&line),
+                warnings: warnings.iter().map(|warning| clean(warning)).collect(),
+            });
+            Event::Expanded { line, joins, prompt: expansion.map_err(|why| clean(&why)) }
         });
     }
 
@@ -205,7 +211,11 @@ impl Shell<'_> {
         let mut attachments = first.map(|(_, attached)| attached).unwrap_or_default();
         let others = match source {
             PromptSource::Written => self.attached(mentions(prompt), &attachments),
-            PromptSource::Line { attachments, .. } => attachments.clone(),
+            PromptSource::Line { attachments: own, mentions, .. } => {
+                let others = [attachments.as_slice(), own.as_slice()].concat();
+                own.extend(self.attached(std::mem::take(mentions), &others));
+                own.clone()
+            }
             PromptSource::CommandLine => Vec::new(),
         };
         if is_first {

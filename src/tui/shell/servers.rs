@@ -3,7 +3,7 @@
 use super::Shell;
 use crate::support::shell_words;
 use crate::task::server::ServerName;
-use crate::tui::model::Event;
+use crate::tui::model::{Event, Expansion};
 use crate::tui::text::clean;
 
 impl Shell<'_> {
@@ -30,7 +30,7 @@ impl Shell<'_> {
         };
         let filled = self.host.servers().fill_prompt(&server, prompt.to_owned(), words);
         self.find_later(async move {
-            let prompt = filled.await.map_err(|why| clean(&why));
+            let prompt = filled.await.map(Expansion::from).map_err(|why| clean(&why));
             Event::Expanded { line, joins, prompt }
         });
         true
