@@ -14,7 +14,7 @@ use crate::protocol::proto::chat::{
     ChatProviderCallFinished, ChatToolCallRequested, ChatToolExecutionStarted, ChatToolResultReady,
 };
 use crate::protocol::proto::rpc::ErrorFrame;
-use crate::protocol::wire::Frame;
+use crate::protocol::wire::{Code, Frame};
 use crate::session::{ExitCode, Uptime};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -342,6 +342,7 @@ impl JsonStream {
         let mut document = json!({
             "code": match error.detail.as_str() {
                 SESSION_NOT_FOUND => "SESSION_NOT_FOUND",
+                _ if self.is_cut_document(error) => "CONTEXT_LIMIT",
                 _ => code(class, is_recoverable(error)),
             },
             "message": error.message,
@@ -352,6 +353,12 @@ impl JsonStream {
             document["class"] = class.as_str().into();
         }
         self.event(now, "error", json!({ "error": by_name(document) }), out)
+    }
+
+    /// Whether the answer is no document because it was cut off at a token limit.
+    fn is_cut_document(&self, error: &ErrorFrame) -> bool {
+        error.code == Code::InvalidAnswer.as_str()
+            && self.cut_off.as_ref().is_some_and(|cut_off| cut_off.detail == finish::MAX_TOKENS)
     }
 
     fn event(

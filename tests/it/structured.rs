@@ -285,6 +285,23 @@ fn an_answer_whose_repair_fails_is_kept() {
     assert_eq!(document["meta"]["truncated"], false, "{document}");
 }
 
+/// A reader of events learns that the limit is to blame, as of any other answer.
+#[test]
+fn a_document_that_is_cut_at_a_token_limit_is_a_limit_in_events() {
+    let folder = folder(&[]);
+    let text = Step::Text("{\"n\":".to_owned());
+    let provider =
+        Provider::start(vec![vec![text, Step::Finish("length", Some((3, 2))), Step::Done]]);
+    let base_url = provider.base_url();
+    let words = ["exec", "a number", "--schema", "schema.json", "--json-stream"];
+    let more = ["--engine", "openai", "--model", "m", "--base-url", &base_url];
+    let mut command = duologue(&folder, &[&words[..], &more].concat());
+    command.env("DUOLOGUE_API_KEY", KEY);
+    let ended = Once::start(command).finish();
+    assert_eq!(ended.status, 1, "{ended:?}");
+    assert!(ended.stdout.contains("\"code\":\"CONTEXT_LIMIT\""), "{ended:?}");
+}
+
 /// What YAML 1.1 takes for a truth is a word in a schema, as in a command file; and JSON has its own limits.
 #[test]
 fn a_schema_is_read_as_it_is_written() {
