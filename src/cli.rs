@@ -204,7 +204,6 @@ pub struct RpcArgs {
 pub struct ExecArgs {
     /// Prompt; what is piped in is added to it. Without one, or with -, standard input is the prompt.
     /// After -- it is text, whatever it begins with
-    #[arg(conflicts_with = "prompt_file")]
     pub prompt: Option<String>,
 
     /// Read standard input in any case, and wait for it: it must have text

@@ -43,6 +43,11 @@ fn piped_text_comes_after_the_prompt() {
     assert_eq!(asked(&folder, &["Review this", "-"], "-a\n+b\n"), "Review this\n\n-a\n+b\n");
     assert_eq!(asked(&folder, &["Review this", "-", "--allow-empty"], ""), "Review this\n");
     assert_eq!(asked(&folder, &["-"], "-a\n"), "-a\n");
+    let from_file = ["--prompt-file", "a.txt", "-"];
+    assert_eq!(asked(&folder, &from_file, "-a\n+b\n"), "one\ntwo\n\n-a\n+b\n");
+    let both = run(&folder, &["exec", "Review this", "--prompt-file", "a.txt", "--print-prompt"]);
+    assert_eq!((both.status, both.stdout.as_str()), (2, ""), "{both:?}");
+    assert!(both.stderr.contains("--prompt-file can't be used with another prompt"), "{both:?}");
     // The whole way to the answer, too.
     let words = ["exec", "Review this", "-", "--engine", "echo"];
     let mut once = Once::start(duologue(&folder, &words));

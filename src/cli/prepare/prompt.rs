@@ -47,7 +47,8 @@ impl Parts {
     /// given, or as it is `piped` in.
     ///
     /// # Errors
-    /// If a file is standard input, which has an argument of its own; if it is in doubt whose input it is.
+    /// If a file is standard input, which has an argument of its own; if there are two prompts; if it is in doubt whose
+    /// input it is.
     pub(super) fn of(
         args: &ExecArgs,
         piped: impl FnOnce() -> Result<Option<Piped>>,
@@ -56,10 +57,16 @@ impl Parts {
             bail!("--file can't be standard input; write - after the prompt instead");
         }
         let is_dash = args.prompt.as_deref() == Some("-") && !args.is_prompt_escaped;
+        if args.prompt.is_some() && args.prompt_file.is_some() && !is_dash {
+            bail!(
+                "--prompt-file can't be used with another prompt; leave one of the two out, or write - as the prompt \
+                 to add standard input"
+            );
+        }
         let is_stdin_file = args.prompt_file.as_deref().is_some_and(is_stdin);
         let first = match (&args.prompt, &args.prompt_file) {
             (Some(prompt), _) if !is_dash => First::Invocation(prompt.clone()),
-            (None, Some(path)) if !is_stdin_file => First::File(path.clone()),
+            (_, Some(path)) if !is_stdin_file => First::File(path.clone()),
             (_, _) => First::None,
         };
         let is_all = matches!(first, First::None) && args.file.is_empty();
