@@ -8,7 +8,7 @@ use crate::host::CodedWarning;
 use crate::protocol::constants::tool_result;
 use crate::protocol::json::{self, Error};
 use crate::protocol::proto::chat::{ChatToolCallRequested, ChatToolResultReady, UsageInfo};
-use crate::protocol::proto::extract::{ExtractionFinished, ObjectExtracted};
+use crate::protocol::proto::extract::{ExtractionFinished, LineRejected, ObjectExtracted};
 use crate::protocol::proto::provider::CallTiming;
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::proto::session::UsageTotals;
@@ -29,6 +29,9 @@ const FRAME_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Warnings that are written one by one, as an answer may have any number of lines; the others are
 /// counted.
 const WARNINGS_MAX: usize = 100;
+
+/// The name of the warning about a line of JSON Lines.
+const LINE_REJECTED: &str = "line_rejected";
 
 /// Tool calls that are listed; further ones are left out.
 const TOOL_CALLS_MAX: usize = 1000;
@@ -79,6 +82,8 @@ pub(crate) struct Envelope {
     bytes: usize,
     lost: u64,
     omitted: u64,
+    /// Warnings left out beside those, about lines of the present provider call.
+    omitted_lines: u64,
     reasoning_tokens: Option<i64>,
 }
 
@@ -133,9 +138,7 @@ impl Envelope {
                 }
             }
             View::Object(object) => self.object(object)?,
-            View::Rejected(line) => self.warn(json!({
-                "code": "line_rejected", "line": line.line, "message": line.reason
-            })),
+            View::Rejected(line) => self.line_rejected(line),
             View::Extracted(tally) => self.extracted(tally),
             View::AnswerRejected(rejected) => self.warn(json!({
                 "code": "answer_rejected", "message": rejected.reason
@@ -178,7 +181,12 @@ impl Envelope {
         self.is_new_call = true;
         match &mut self.answer {
             EnvelopeData::Document(document, _) => *document = None,
-            EnvelopeData::Objects(objects) => objects.clear(),
+            EnvelopeData::Objects(objects) => {
+                objects.clear();
+                // Their numbers are of lines of the earlier text.
+                self.warnings.retain(|warning| warning["code"] != LINE_REJECTED);
+                self.omitted_lines = 0;
+            }
             EnvelopeData::Text(_) | EnvelopeData::Frames(_) => {}
         }
     }
@@ -274,8 +282,9 @@ impl Envelope {
             let message = "the answer holds nothing but white space";
             self.warn(json!({ "code": BLANK_ANSWER, "message": message }));
         }
-        if self.omitted > 0 {
-            let message = format!("and {} more warnings", self.omitted);
+        let omitted = self.omitted + self.omitted_lines;
+        if omitted > 0 {
+            let message = format!("and {omitted} more warnings");
             self.warnings.push(json!({ "code": "more", "message": message }));
         }
         if self.lost > 0 {
@@ -399,6 +408,16 @@ impl Envelope {
             EnvelopeData::Text(_) | EnvelopeData::Frames(_) => {}
         }
         Ok(())
+    }
+
+    fn line_rejected(&mut self, line: &LineRejected) {
+        if self.warnings.len() < WARNINGS_MAX {
+            let LineRejected { line, reason, .. } = line;
+            let warning = json!({ "code": LINE_REJECTED, "line": line, "message": reason });
+            self.warnings.push(warning);
+        } else {
+            self.omitted_lines += 1;
+        }
     }
 
     fn extracted(&mut self, tally: &ExtractionFinished) {

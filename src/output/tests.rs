@@ -6,7 +6,7 @@ use crate::protocol::proto::chat::{
     ChatProviderCallFinished, ChatProviderCallStarted, ChatTextPatch, ChatToolCallRequested,
     ChatToolExecutionStarted, ChatToolResultReady, UsageInfo,
 };
-use crate::protocol::proto::extract::{ExtractionFinished, ObjectExtracted};
+use crate::protocol::proto::extract::{ExtractionFinished, LineRejected, ObjectExtracted};
 use crate::protocol::wire;
 use crate::session::{ExitCode, Uptime};
 use serde_json::{Value, json};
@@ -222,6 +222,21 @@ fn values_of_earlier_calls_are_none_that_were_found() {
         let statuses = events(payloads).into_iter().filter(|(kind, _)| kind == "status");
         assert_eq!(statuses.count(), usize::from(is_reported));
     }
+}
+
+/// The number of a line says nothing where the values are of another text.
+#[test]
+fn rejected_lines_are_those_of_the_last_call() {
+    let rejected = |reason: &str| -> crate::protocol::any::Any {
+        LineRejected { line: 1, reason: reason.to_owned(), ..Default::default() }.into()
+    };
+    let earlier = (0..150).map(|_| rejected("earlier"));
+    let mut payloads = vec![call_started()];
+    payloads.extend(earlier);
+    payloads.extend([call_started(), rejected("last"), object("2")]);
+    let document = document(EnvelopeData::Objects(Vec::new()), payloads);
+    let expected = json!([{ "code": "line_rejected", "line": 1, "message": "last" }]);
+    assert_eq!(document["warnings"], expected);
 }
 
 #[test]
