@@ -73,6 +73,25 @@ fn without_colours_there_are_attributes_only() {
 
 const COMMAND_FILE: &str = "name: ask\nshort: Ask\nprompt: Explain ports.\n";
 
+/// An answer of a chat is for a person.
+#[test]
+fn a_chat_says_that_the_answer_need_not_match_a_schema() {
+    let folder = Folder::new();
+    let said = |more: &str| {
+        fs::write(folder.path("ask.yaml"), format!("{COMMAND_FILE}{more}")).expect("a file");
+        let mut command =
+            duologue(&folder, &["run-command", "ask.yaml", "--engine", "echo", "--chat"]);
+        command.env("HOME", folder.path(""));
+        let ended = Once::start(command).finish();
+        assert_eq!(ended.status, 0, "{ended:?}");
+        let shown = format!("{}{}", ended.stdout, ended.stderr);
+        let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        shown.contains("`response-type` and `schema` do not apply in a chat")
+    };
+    assert!(said("response-type: jsonl\n") && said("schema: {type: array}\n"));
+    assert!(!said(""));
+}
+
 #[test]
 fn a_command_files_prompt_begins_a_chat() {
     let folder = Folder::new();

@@ -249,6 +249,10 @@ fn begin_chat(
     };
     let prepared = chat::ready(opening, terminal, output)?;
     warn_of(file);
+    if file.response != ResponseType::Text || file.schema.is_some() {
+        let path = escape_control(&file.path.display().to_string());
+        tracing::warn!("{path}: `response-type` and `schema` do not apply in a chat");
+    }
     report(&missing);
     if let Some(ignored) = ignored {
         tracing::warn!("{}: {ignored}", file.path.display());
