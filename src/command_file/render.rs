@@ -84,6 +84,11 @@ impl CommandFile {
         Ok(Rendered { system, messages, prompt: prompt.unwrap_or_default() })
     }
 
+    /// The file for a run that has a system prompt of its own.
+    pub(crate) fn without_system_prompt(&self) -> Self {
+        Self { system_prompt: None, ..self.clone() }
+    }
+
     /// A warning for each kind of message in which something has no value.
     pub(crate) fn missing_values(&self, rendered: &Rendered) -> Vec<String> {
         let Rendered { system, messages, prompt } = rendered;

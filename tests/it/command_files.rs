@@ -162,6 +162,18 @@ flags:
     assert!(String::from_utf8_lossy(&help.stdout).contains("--duologue-rpc"), "{help:?}");
 }
 
+#[test]
+fn a_typed_system_prompt_takes_the_place_of_one_that_can_not_be_rendered() {
+    let text = "system-prompt: '{{ index .who 5 }}'\nflags: [{name: who, type: string, default: me}]\n\
+                prompt: Hi.\n";
+    let (_folder, file) = written(text);
+    let run = ["run-command", &file, "--print-prompt"];
+    assert_eq!(duologue(&run).status.code(), Some(2));
+    let typed = duologue(&[&run[..], &["--system", "Be brief."]].concat());
+    let shown = String::from_utf8_lossy(&typed.stdout);
+    assert_eq!((typed.status.code(), &*shown), (Some(0), "[system]\nBe brief.\n\n[user]\nHi.\n"));
+}
+
 /// The file may be another's, and what is printed goes to a terminal.
 #[test]
 fn what_is_shown_of_a_file_has_no_control_characters() {

@@ -162,10 +162,10 @@ fn rendered(
     args: &RunCommandArgs,
 ) -> Result<(Rendered, Vec<CodedWarning>)> {
     let missing = if args.strict { Missing::Refused } else { Missing::Shown };
+    // One that is not used need not be renderable.
+    let without_system = args.is_system_typed.then(|| file.without_system_prompt());
+    let file = without_system.as_ref().unwrap_or(file);
     let mut rendered = file.render(values, &Zoned::now(), missing)?;
-    if args.is_system_typed {
-        rendered.system = None;
-    }
     // What is added to the file's own messages has no flags that could lack a value.
     let warnings = file.missing_values(&rendered).into_iter();
     let warnings = warnings.map(|message| CodedWarning { code: NO_VALUE_CODE, message });
