@@ -434,10 +434,10 @@ pub(super) fn is_answered(items: &[TurnItem]) -> bool {
     items.iter().any(|item| !item.is_blank() && !matches!(item, TurnItem::Prompt(..)))
 }
 
-/// Asks the model for an answer that matches its schema.
+/// Asks the model for an answer that is what was asked for. The event doesn't say whether that has a schema.
 pub(super) fn repair_prompt(reason: &str) -> String {
     format!(
-        "That answer can't be used: {reason}. Answer again, with one JSON value that matches the \
-         schema and with nothing else."
+        "That answer can't be used: {reason}. Answer again, with one JSON value, which must match \
+         the schema if there is one, and with nothing else."
     )
 }

@@ -168,9 +168,10 @@ impl AnswerExtraction {
     }
 
     fn report(&mut self, session: &SessionId, recorded: &Recorded, found: Vec<Found>) -> Vec<Any> {
+        let has_schema = self.wanted.schema.is_some();
         for found in &found {
             if let Found::Invalid { line, reason } = found {
-                self.invalid = Some(invalid_answer(*line, reason));
+                self.invalid = Some(invalid_answer(*line, reason, has_schema));
             }
         }
         let with_object = match self.wanted.report {

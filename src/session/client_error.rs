@@ -212,7 +212,7 @@ pub(super) fn no_such_request(target: &RequestId) -> ClientError {
     )
 }
 
-pub(super) fn invalid_answer(line: u64, reason: &Reason) -> ClientError {
+pub(super) fn invalid_answer(line: u64, reason: &Reason, has_schema: bool) -> ClientError {
     let message = match reason {
         Reason::CutOff => {
             "the answer ends before the JSON document in it does, as it does at a token limit, so \
@@ -222,10 +222,16 @@ pub(super) fn invalid_answer(line: u64, reason: &Reason) -> ClientError {
         | Reason::TooLong { .. }
         | Reason::Schema { .. }
         | Reason::Prose
-        | Reason::Empty => {
-            "the model has answered, but not with the JSON document that response-type and schema \
-             ask for; ask again, or change the prompt or the schema"
-        }
+        | Reason::Empty => match has_schema {
+            true => {
+                "the model has answered, but not with the JSON document that response-type and schema \
+                 ask for; ask again, or change the prompt or the schema"
+            }
+            false => {
+                "the model has answered, but not with the JSON document that response-type asks for; ask \
+                 again, or change the prompt"
+            }
+        },
     };
     let detail = format!("line {line}: {reason}");
     ClientError { detail, ..client_error(Code::InvalidAnswer, message) }

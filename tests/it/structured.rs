@@ -249,6 +249,28 @@ fn a_request_may_have_a_schema() {
     assert!(repair.contains("can't be used: line 1: not JSON"), "{repair}");
 }
 
+/// A document may have no schema.
+#[test]
+fn an_answer_without_a_schema_is_not_held_against_one() {
+    let folder = folder(&["none", "{\"n\":1}"]);
+    fs::write(folder.path("any.yaml"), "prompt: any\nresponse-type: json\n").expect("a file");
+    let words = ["run-command", "any.yaml", "--engine", "echo", "--echo-script", "script.jsonl"];
+    let ended = Once::start(duologue(&folder, &words)).finish();
+    assert_eq!(ended.status, 1, "{ended:?}");
+    assert!(ended.stderr.contains("that response-type asks for;"), "{ended:?}");
+    assert!(!ended.stderr.contains("schema"), "{ended:?}");
+
+    let provider = Provider::start(vec![says("none"), says("{\"n\":1}")]);
+    let base_url = provider.base_url();
+    let words = ["run-command", "any.yaml", "--repair", "1", "--engine", "openai", "--model", "m"];
+    let mut command = duologue(&folder, &[&words[..], &["--base-url", &base_url]].concat());
+    command.env("DUOLOGUE_API_KEY", KEY);
+    let ended = Once::start(command).finish();
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let asked = provider.wait_request(2).body["messages"].to_string();
+    assert!(asked.contains("which must match the schema if there is one"), "{asked}");
+}
+
 /// The place of an error is that in a line.
 #[test]
 fn a_repair_names_the_line_that_is_no_json() {
