@@ -12,9 +12,9 @@ use serde_json::Value;
 /// Says in the error of a server that it does not know the session, in whatever other words.
 const SESSION_WORD: &str = "session";
 
-/// The only member of a result that is on its way through the SDK. The SDK reads a result as the first of its types that
-/// it fits, and drops the members that this type does not have: those of a call that has an empty list `tools` as well
-/// would be gone.
+/// The only member of a result that is on its way through the SDK. The SDK reads a result as the first of its types
+/// that it fits, and drops the members that this type does not have: the content of a call with an empty list `tools`
+/// beside it would be gone.
 const WRAPPER: &str = "duologue/result";
 
 /// The levels above a result that is wrapped: those of the message and of the wrapper.

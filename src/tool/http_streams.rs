@@ -280,11 +280,15 @@ impl StreamableHttpClient for PacedClient {
             headers,
             max_sse_event_size,
         );
-        let posted = accepted(posted.await.map_err(challenged), &sent);
-        if sent == Posted::Initialized {
-            self.access.note_handshake(posted.as_ref().err());
+        let ends_handshake = sent == Posted::Initialized;
+        let answered = match accepted(posted.await.map_err(challenged), &sent) {
+            Ok(answer) => self.answer(answer, sent, in_session).await,
+            Err(error) => Err(error),
+        };
+        if ends_handshake {
+            self.access.note_handshake(answered.as_ref().err());
         }
-        self.answer(posted?, sent, in_session).await
+        answered
     }
 
     async fn delete_session(

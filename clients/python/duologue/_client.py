@@ -370,7 +370,7 @@ class Duologue:
     def _kept(self) -> dict[str, Any]:
         """The options of a copy that are others than those of the beginning."""
         settings = self._connection.settings
-        return {"binary": settings.program, "cwd": settings.cwd, "tools": list(settings.tools.values())}
+        return {"binary": settings.program or settings.binary, "cwd": settings.cwd, "tools": list(settings.tools.values())}
 
     async def switch_model(
         self, *, model: str = "", profile: str = "", engine: str = "", settings: JsonObject | None = None

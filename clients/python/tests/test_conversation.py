@@ -1005,6 +1005,19 @@ class Sync(unittest.TestCase):
             self.assertEqual(len(chat.history()), 4)
             self.assertEqual(chat.regenerate().wait().status, "ok")
 
+    def test_a_copy_without_await_has_the_program_and_the_folder(self):
+        from duologue.sync import Duologue
+
+        self.addCleanup(os.chdir, os.getcwd())
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink(BINARY, folder + "/program")
+            os.chdir(folder)
+            with Duologue(binary="./program", engine="echo", store="chat.db", session="ada") as chat:
+                chat.run("one")
+                os.chdir("/")
+                with chat.fork() as copy:
+                    self.assertEqual(len(copy.history()), 2)
+
     def test_what_on_notice_raises_is_for_the_hook_of_threads_and_the_conversation_goes_on(self):
         from duologue.sync import Duologue
 

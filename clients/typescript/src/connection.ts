@@ -98,7 +98,7 @@ export class Connection implements Owner {
     const lines = new Lines(this.options.lineBytesMax ?? LINE_BYTES_MAX);
     const begun = new Promise<void>((resolve) => (this.#begun = resolve));
     const { env, cwd } = this.options;
-    // These are meant for scripts: a client needs all events, and programs print the patches of a stream one after the other.
+    // These are meant for scripts: a client needs all events, and programs print the patches of a stream one by one.
     const { DUOLOGUE_EVENTS: _events, DUOLOGUE_PATCH_MODE: _mode, ...inherited } = process.env;
     const child: Process = new Process(
       command,

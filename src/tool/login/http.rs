@@ -61,8 +61,8 @@ fn is_form(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|it| it.as_bytes().starts_with(FORM_TYPE))
 }
 
-/// The `answer` to a request for tokens with a `status` from 500, or such an error as OAuth has if it is none (RFC 6749,
-/// section 4.1.2.1): the SDK says of another one that it can't be parsed, and not its status.
+/// The `answer` to a request for tokens with a `status` from 500, or such an error as OAuth has if it is none (RFC
+/// 6749, section 4.1.2.1): the SDK says of another one that it can't be parsed, and not its status.
 fn with_error(answer: Vec<u8>, status: StatusCode) -> Vec<u8> {
     let written = serde_json::from_slice::<Value>(&answer).unwrap_or_default();
     if written["error"].is_string() {
