@@ -104,8 +104,8 @@ pub(super) async fn list(
     .await
 }
 
-/// What a page token says; `None`: the first page. PostgreSQL takes no text with a zero character; a file may have an id
-/// with one from a process of one conversation.
+/// What a page token says; `None`: the first page. PostgreSQL takes no text with a zero character; a file may have an
+/// id with one from a process of one conversation.
 fn after(token: &str, takes_zeros: bool) -> Result<Option<Place>, Refusal> {
     if token.is_empty() {
         return Ok(None);

@@ -204,8 +204,8 @@ impl Servers {
             let words = words.ok_or_else(|| ConfigError("quotes that don't match".to_owned()))?;
             if words.first().is_some_and(|word| sets_variable(word)) {
                 // Without the word: its value may be a key.
-                let why = "it begins with a variable; write the server into a file of \
-                           --mcp-config, and its variables into `env` there";
+                let why = "it begins with a variable; write the server into a file of servers, \
+                           and its variables into `env` there";
                 return Err(ConfigError(why.to_owned()));
             }
             let name = name_of(&words);

@@ -9,45 +9,15 @@ const RUNNERS: [&str; 14] = [
 /// Words between such a program and the program that it runs.
 const RUNNER_WORDS: [&str; 3] = ["run", "exec", "tool"];
 
-/// Options of containers that have a value in the next word. Others have a value after `=`, or none.
-const OF_CONTAINERS: [&str; 23] = [
-    "-e",
-    "--env",
-    "--env-file",
-    "-v",
-    "--volume",
-    "--mount",
-    "--tmpfs",
-    "-p",
-    "--publish",
-    "--name",
-    "--network",
-    "--net",
-    "--add-host",
-    "-h",
-    "--hostname",
-    "-l",
-    "--label",
-    "-u",
-    "--user",
-    "-w",
-    "--workdir",
-    "--platform",
-    "--entrypoint",
-];
+/// Options of containers that have a value in the next word, without their dashes. Others have a value after `=`, or
+/// none.
+const OF_CONTAINERS: &str = "e env env-file v volume mount tmpfs p publish name network net add-host h hostname dns l \
+    label annotation u user w workdir platform pull entrypoint m memory shm-size cpus gpus device cap-add cap-drop \
+    security-opt ulimit restart";
 
 /// Such options of programs that run packages.
-const OF_PACKAGES: [&str; 9] = [
-    "-p",
-    "--package",
-    "--from",
-    "--with",
-    "--directory",
-    "--project",
-    "--python",
-    "--index",
-    "--spec",
-];
+const OF_PACKAGES: &str = "p package from with with-requirements with-editable extra directory project python index \
+    spec env-file";
 
 /// A name for the server that `words` start: that of the program, or of the program of a runner, without
 /// folders, version and extension.
@@ -62,25 +32,27 @@ pub(super) fn name_of(words: &[String]) -> String {
     run.map(base_of).filter(|name| !name.is_empty()).unwrap_or(base).to_owned()
 }
 
-/// The options of a runner that have a value in the next word.
-fn options_of(runner: &str) -> &'static [&'static str] {
+/// The options of a runner that have a value in the next word, without their dashes.
+fn options_of(runner: &str) -> &'static str {
     match runner {
-        "docker" | "podman" => &OF_CONTAINERS,
-        "npx" | "bunx" | "pnpx" | "uvx" | "pipx" | "uv" => &OF_PACKAGES,
-        "node" | "bun" => &["-r", "--require", "--import"],
-        "python" | "python3" => &["-W", "-X"],
-        "env" => &["-u", "--unset", "-C", "--chdir"],
-        _ => &[],
+        "docker" | "podman" => OF_CONTAINERS,
+        "npx" | "bunx" | "pnpx" | "uvx" | "pipx" | "uv" => OF_PACKAGES,
+        "node" | "bun" => "r require import loader env-file",
+        "python" | "python3" => "W X",
+        "env" => "u unset C chdir",
+        _ => "",
     }
 }
 
 /// The first of a runner's words that is neither an option, nor the value of one, nor a variable.
-fn program_of<'w>(mut words: impl Iterator<Item = &'w str>, valued: &[&str]) -> Option<&'w str> {
+fn program_of<'w>(mut words: impl Iterator<Item = &'w str>, valued: &str) -> Option<&'w str> {
     while let Some(word) = words.next() {
-        if valued.contains(&word) {
-            words.next();
-        } else if !word.starts_with('-') && !word.contains('=') && !RUNNER_WORDS.contains(&word) {
-            return Some(word);
+        let option = word.strip_prefix("--").or_else(|| word.strip_prefix('-'));
+        match option {
+            Some(option) if valued.split_whitespace().any(|it| it == option) => drop(words.next()),
+            Some(_) => {}
+            None if word.contains('=') || RUNNER_WORDS.contains(&word) => {}
+            None => return Some(word),
         }
     }
     None

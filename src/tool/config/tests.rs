@@ -156,6 +156,8 @@ fn a_command_line_has_words_and_a_name() {
         ("podman run -v /tmp:/data --env=A=b mcp/filesystem:latest", "filesystem"),
         ("docker run -i host:5000/mcp/time@sha256:0123", "time"),
         ("uv --directory /srv/servers run weather.py", "weather"),
+        ("docker run --pull always --cap-drop ALL -m 512m -i mcp/sqlite", "sqlite"),
+        ("uv run --env-file .env forecast.py", "forecast"),
         ("uvx --from git+https://h/x mcp-x", "mcp-x"),
         ("npx -y -p typescript mcp-ts", "mcp-ts"),
         ("deno run -A npm:@scope/mcp-deno@1", "mcp-deno"),

@@ -124,7 +124,7 @@ mod posted {
 
         fn post(&mut self, conversation: u64, lines: &str) {
             let request = format!(
-                "POST /v1/sessions/s{conversation}/requests?extensions=client-tools HTTP/1.1\r\n\
+                "POST /v1/sessions/s{conversation}/requests?extensions=client-tools,compaction HTTP/1.1\r\n\
                  host: localhost\r\ncontent-length: {}\r\n\r\n{lines}",
                 lines.len()
             );

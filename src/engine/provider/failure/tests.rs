@@ -167,8 +167,8 @@ fn a_conversation_that_is_too_long_is_recognized() {
     check(413, github, ErrorClass::ContextOverflow, &["too long for model m"]);
 }
 
-/// The words of Groq and OpenAI for one request that has more tokens than a minute may have, which a shorter conversation
-/// mends and waiting does not, and others' for several.
+/// The words of Groq and OpenAI for one request that has more tokens than a minute may have, which a shorter
+/// conversation mends and waiting does not, and others' for several.
 #[test]
 fn a_request_that_alone_exceeds_the_tokens_of_a_minute_is_too_long() {
     let message = "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 7000, please reduce your message size and try again.";
