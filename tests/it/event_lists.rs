@@ -149,7 +149,7 @@ fn a_list_leaves_out_no_call_of_a_tool_of_the_client() {
     let (_folder, mut server) = scripted(&FEW);
     asked(&mut server);
     for call in ["call_1", "call_2"] {
-        server.send(result(call, call, json!("noon")));
+        server.send(result(call, call, json!({ "time": "noon" })));
     }
     assert_eq!(server.wait_done("run"), "ok");
     server.finish();

@@ -484,20 +484,21 @@ class Approvals(Test):
         editor.wait("one question is left", lambda: "1 call waits" in editor.screen())
 
     def test_an_interrupt_of_a_question_decides_nothing_and_the_next_one_opens(self):
-        editor = self.editor(question_idle_ms=0)
-        editor.keys(":Duologue<CR>itime?<C-s><Esc>")
-        self.assertIn("Berlin", editor.wait_question())
+        editor = self.editor(question_idle_ms=1000)
 
-        def is_in(mode):
-            # Neovim may leave the question on the screen until Enter.
+        def is_over():
+            # Neovim may leave the question on the screen until Enter, and answers nothing until then.
             if editor.mode() == "r":
                 editor.keys("<CR>")
-            return editor.mode() == mode
+            return editor.mode() == "n"
 
+        editor.keys(":Duologue<CR>itime?<C-s><Esc>")
+        self.assertIn("Berlin", editor.wait_question())
         editor.keys("<C-c>")
-        editor.wait("the next question", lambda: is_in("c") and "Oz" in editor.screen())
+        editor.wait("no question", is_over)
+        self.assertIn("Oz", editor.wait_question())
         editor.keys("<C-c>")
-        editor.wait("no question", lambda: is_in("n"))
+        editor.wait("no question", is_over)
         self.assertNotIn("Error", editor.nvim.command_output("messages"))
         # It counts, however long it takes.
         editor.lua("require('duologue.config').values.question_idle_ms = 60000")
@@ -505,6 +506,15 @@ class Approvals(Test):
         editor.wait_question()
         editor.keys("2<CR>")
         editor.wait("one question is left", lambda: "1 call waits" in editor.screen())
+
+    def test_a_list_that_fails_says_so_and_decides_nothing(self):
+        editor = self.editor()
+        editor.command("Duologue time?")
+        editor.wait_text("waits for a decision")
+        editor.lua("vim.ui.select = function() error('the list is broken') end")
+        editor.command("Duologue approve")
+        editor.wait("what has failed", lambda: "the list is broken" in editor.nvim.command_output("messages"))
+        self.assertIn("2 calls wait", editor.screen())
 
     def test_a_question_does_not_open_in_another_window(self):
         editor = self.editor(question_idle_ms=0)

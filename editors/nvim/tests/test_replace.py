@@ -179,6 +179,7 @@ class Replace(Test):
         editor.keys("<C-e>")
         editor.wait("the preview is gone", lambda: "stops" not in editor.screen())
         self.assertEqual(self.lines(editor), ["one"])
+        self.assertEqual(editor.lua("return vim.api.nvim_get_autocmds({ event = 'BufUnload', buffer = 0 })"), [])
 
     def test_an_answer_is_stopped_with_its_buffer(self):
         for leave in ("bwipeout!", "bdelete!"):

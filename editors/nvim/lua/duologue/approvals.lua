@@ -87,21 +87,26 @@ end
 --- Opens a question.
 local function open(chat, question)
   is_open = true
-  local is_answered
-  local is_shown = pcall(vim.ui.select, CHOICES, {
+  local is_shown, why = pcall(vim.ui.select, CHOICES, {
     prompt = heading(question),
     kind = "duologue_approval",
     format_item = function(choice)
       return choice.text
     end,
   }, function(choice)
-    is_answered = true
-    chosen(chat, question, choice)
+    -- Later: what fails in it is no failure of the list.
+    vim.schedule(function()
+      chosen(chat, question, choice)
+    end)
   end)
-  -- Ctrl-C in the list of Neovim itself is an error, and no choice.
-  if not is_shown and not is_answered then
-    chosen(chat, question, nil)
+  if is_shown then
+    return
   end
+  -- Ctrl-C in the list of Neovim itself is an error, and no choice.
+  if not tostring(why):find("Keyboard interrupt", 1, true) then
+    Chat.say(tostring(why), vim.log.levels.ERROR)
+  end
+  chosen(chat, question, nil)
 end
 
 --- Opens the question that has waited longest, for somebody who asks for it.

@@ -135,6 +135,8 @@ end
 
 local function forget(self)
   all[self.buffer] = nil
+  -- It is gone already if it has called this.
+  pcall(api.nvim_del_autocmd, self.on_unload)
   if self.process then
     self.process:close()
   end
@@ -247,13 +249,10 @@ function M.run(call)
   })
   all[buffer] = self
   -- Nobody will see the answer.
-  api.nvim_create_autocmd({ "BufUnload", "BufWipeout" }, {
+  self.on_unload = api.nvim_create_autocmd("BufUnload", {
     buffer = buffer,
-    once = true,
     callback = function()
-      if all[buffer] == self then
-        forget(self)
-      end
+      forget(self)
     end,
   })
   self.before = selected(self)
