@@ -231,6 +231,10 @@ fn of_url(rest: &str) -> Result<Options, String> {
     if behind.contains('@') && may_end_in_password(authority, behind) {
         return Err(malformed());
     }
+    // A user and a password behind one slash too many.
+    if database.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')) {
+        return Err(malformed());
+    }
     // libpq looks for the end of the user also behind a question mark, and up to a slash.
     let before_slash = query.split('/').next().unwrap_or_default();
     if !rest.contains(['/', '@']) && before_slash.contains('@') {
@@ -357,6 +361,9 @@ mod tests {
             "postgres://ada@site:7/kTzS3cret@h/chat",
             "postgres://ada@site:S3cret/x@h",
             "postgres://ada@site:12?user=S3cret@h/chat",
+            "postgres:///ada:S3cret@127.0.0.1:1/chat",
+            "postgres://CORP/ada:S3cret@127.0.0.1:1/chat",
+            "postgres://ada@site/x:S3cret@h/chat",
             "postgres://ada@h/chat?password=two&s3cret=1",
             "postgers://ada:s3cret@h/chat?sslmode=require",
             "host=h password=two S3cret dbname=x",
