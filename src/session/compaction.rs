@@ -239,15 +239,22 @@ impl CallCompaction {
         (self.mode() != CompactMode::Off && fixed > limit).then_some(fixed)
     }
 
-    /// Whether the conversation is too long and began with earlier messages, which are not summarized as no turn has
-    /// ended: a summary stands for them and for all turns up to one.
+    /// Whether the conversation is too long because of the earlier messages that it began with, which are not
+    /// summarized as no turn was answered: a summary stands for them and for all turns up to one.
     pub(super) fn has_long_history(&self, transcript: &Transcript, cause: CompactionCause) -> bool {
+        let (tokens, earlier) = (transcript.tokens(), transcript.replaced_tokens());
         let limit = self.context_tokens.map(|context| percent(context, LIMIT_PERCENT));
-        let is_long = cause == CompactionCause::Overflow
-            || limit.is_some_and(|limit| transcript.tokens() > limit);
-        let is_earlier = transcript.replaced_tokens() > 0 && transcript.summary().is_none();
+        let are_too_many = match limit {
+            Some(limit) if tokens > limit => tokens.saturating_sub(earlier) <= limit,
+            // The provider counts more, or it is not known how much the model can be sent.
+            Some(_) | None => {
+                let is_most = earlier.saturating_mul(2) > transcript.estimate();
+                cause == CompactionCause::Overflow && is_most
+            }
+        };
         let is_on = self.mode() != CompactMode::Off;
-        is_on && is_long && is_earlier && self.plan_asked(transcript, 0).is_none()
+        let is_summarized = transcript.summary().is_some();
+        is_on && are_too_many && !is_summarized && self.plan_asked(transcript, 0).is_none()
     }
 
     /// Tokens of a summary, about.

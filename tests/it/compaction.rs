@@ -765,23 +765,33 @@ fn a_turn_with_many_calls_of_tools_is_summarized() {
     }
 }
 
-/// No turn has ended with which a summary could stand for them.
+/// No turn was answered with which a summary could stand for them. Where the prompt is too long they are not named.
 #[test]
 fn earlier_messages_that_are_too_long_are_told() {
-    let provider = Provider::start(vec![too_long(), too_long()]);
-    let folder = Folder::new();
-    let message = |by: &str| json!({ "role": by, "text": "x".repeat(3000) }).to_string() + "\n";
-    std::fs::write(folder.path("history"), message("user") + &message("assistant"))
-        .expect("a file");
-    let history = folder.name("history");
-    let mut server = openai(&provider, &[&TOO_LONG[..], &["--history", &history]].concat()).start();
-    for turn in ["r1", "r2"] {
-        assert_eq!(server.turn(turn, "a prompt"), "failed");
+    let unknown = ["--compact", "auto", "--retries", "0"];
+    for (options, earlier, prompt, times) in [
+        (&TOO_LONG[..], 3000, 3, 1),
+        (&TOO_LONG, 3, 3000, 0),
+        (&unknown, 3000, 3, 1),
+        (&unknown, 3, 3000, 0),
+    ] {
+        let refused =
+            if options == TOO_LONG { vec![too_long()] } else { vec![too_long(), no_list()] };
+        let provider = Provider::start([refused.clone(), refused].concat());
+        let folder = Folder::new();
+        let message =
+            |by: &str| json!({ "role": by, "text": "x".repeat(earlier) }).to_string() + "\n";
+        std::fs::write(folder.path("history"), message("user") + &message("assistant"))
+            .expect("a file");
+        let history = folder.name("history");
+        let mut server = openai(&provider, &[options, &["--history", &history]].concat()).start();
+        for turn in ["r1", "r2"] {
+            assert_eq!(server.turn(turn, &"x".repeat(prompt)), "failed");
+        }
+        let ended = server.finish();
+        let told = "the messages that it began with are summarized only together with a turn";
+        assert_eq!(ended.stderr.matches(told).count(), times, "{}", ended.stderr);
     }
-    let ended = server.finish();
-    let told = "the messages that it began with are summarized only together with a turn";
-    assert_eq!(ended.stderr.matches(told).count(), 1, "{}", ended.stderr);
-    assert_eq!(provider.requests(), 2);
 }
 
 /// What providers count beside the conversation stays the same whatever is left out of it.
