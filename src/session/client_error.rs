@@ -134,7 +134,7 @@ pub(super) fn budget_exhausted(message: String) -> RunError {
 
 pub(super) fn nothing_to_compact() -> ClientError {
     let message = "there is nothing that a summary could stand for, so nothing was changed: turns that \
-                   have ended are summarized, but for those that are kept or were summarized before";
+                   were answered are summarized, but for those that are kept or were summarized before";
     client_error(Code::NothingToCompact, message)
 }
 

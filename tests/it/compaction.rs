@@ -788,8 +788,11 @@ fn earlier_messages_that_are_too_long_are_told() {
         for turn in ["r1", "r2"] {
             assert_eq!(server.turn(turn, &"x".repeat(prompt)), "failed");
         }
+        server.send(compact("c", json!({})));
+        assert_eq!(server.wait_done("c"), "failed");
         let ended = server.finish();
-        let told = "the messages that it began with are summarized only together with a turn";
+        assert_eq!(errors(&ended.frames, "c"), ["nothing_to_compact"]);
+        let told = "summarized only together with a turn that was answered, and none was;";
         assert_eq!(ended.stderr.matches(told).count(), times, "{}", ended.stderr);
     }
 }

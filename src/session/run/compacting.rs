@@ -522,7 +522,7 @@ impl Recorder {
             return;
         }
         let text = "the conversation could not be compacted: the messages that it began with are summarized only \
-                    together with a turn that has ended, and none has; begin with fewer of them, or use a model \
+                    together with a turn that was answered, and none was; begin with fewer of them, or use a model \
                     that can be sent more"
             .to_owned();
         self.push(Output::Warning(Warning { text, has_event: false, code: Some(NOT_COMPACTED) }));
