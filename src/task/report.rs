@@ -186,6 +186,9 @@ pub(crate) const STATUS: &str = "status ";
 /// The text there before a number within a response.
 pub(crate) const CODE: &str = "code ";
 
+/// The text before the provider's own words in the message of an error.
+pub(crate) const QUOTATION: &str = "; the provider says: ";
+
 /// The status with which the detail of an error begins.
 pub(crate) fn status_of(detail: &str) -> Option<u16> {
     let number = detail.strip_prefix(STATUS).or_else(|| detail.strip_prefix(CODE))?;

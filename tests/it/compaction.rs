@@ -167,9 +167,12 @@ fn a_refused_call_is_made_again_once_after_a_compaction() {
 
 #[test]
 fn without_a_known_limit_and_where_it_is_off_nothing_is_compacted() {
-    for options in [
-        &["--retries", "0"][..],
-        &["--retries", "0", "--compact", "off", "--context-tokens", "140"],
+    for (options, requests) in [
+        // Where it may be compacted, the provider's list was asked in vain.
+        (&["--retries", "0"][..], 3),
+        (&["--retries", "0", "--compact", "off", "--context-tokens", "140"], 2),
+        // The client can't decide.
+        (&["--retries", "0", "--compact", "ask"], 3),
     ] {
         let other = r#"{"data":[{"id":"another","context_length":9}]}"#.to_owned();
         let list = vec![Step::Status(200, Vec::new(), other)];
@@ -180,10 +183,10 @@ fn without_a_known_limit_and_where_it_is_off_nothing_is_compacted() {
         let frames = server.finish().frames;
         let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
         assert!(error.text("/error/detail").starts_with("context_overflow"), "{error:?}");
-        let advice = "earlier turns can be summarized instead (--compact auto; in a chat /compact)";
+        let advice = "; earlier turns can be summarized instead (--compact auto; in a chat /compact); \
+                      the provider says: too long";
         assert!(error.text("/error/message").ends_with(advice), "{error:?}");
-        // Where it may be compacted, the provider's list was asked in vain.
-        assert_eq!(provider.requests(), if options.len() > 2 { 2 } else { 3 });
+        assert_eq!(provider.requests(), requests);
     }
 }
 

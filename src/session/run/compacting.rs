@@ -17,7 +17,7 @@ use crate::session::compaction::{CompactMode, Plan, left};
 use crate::session::recorder::Recorder;
 use crate::session::{Hint, Output, Warning};
 use crate::task::call::Purpose;
-use crate::task::report::{CallEnd, EngineEvent, ErrorClass, RunError};
+use crate::task::report::{CallEnd, EngineEvent, ErrorClass, QUOTATION, RunError};
 use std::sync::Arc;
 
 /// Bytes of a summary; the rest is cut.
@@ -89,16 +89,24 @@ impl Run {
         None
     }
 
-    /// `error` of a call that was too long, with the advice to compact the conversation where that is off and possible.
+    /// `error` of a call that was too long, with the advice to compact the conversation where that is possible, and off
+    /// or up to a client that can't decide.
     fn with_advice(&self, context: &Context<'_>, error: RunError) -> RunError {
         let rules = &self.model.compaction;
         let is_possible =
             || rules.plan_asked(&context.recorder.projections.transcript, 0).is_some();
-        if rules.mode() != CompactMode::Off || !is_possible() {
+        let is_off = match rules.mode() {
+            CompactMode::Auto => false,
+            CompactMode::Ask => !context.can_propose,
+            CompactMode::Off => true,
+        };
+        if !is_off || !is_possible() {
             return error;
         }
         let hint = context.tools.hints().of(Hint::Compact);
-        let message = format!("{}; earlier turns can be summarized instead{hint}", error.message);
+        let advice = format!("; earlier turns can be summarized instead{hint}");
+        let mut message = error.message;
+        message.insert_str(message.find(QUOTATION).unwrap_or(message.len()), &advice);
         RunError { message, ..error }
     }
 

@@ -5,7 +5,7 @@ use super::transport::login_needed;
 use super::{DETAIL_CHARS_MAX, Failure, Failures, QUOTE_CHARS_MAX, SettingNames};
 use crate::engine::ErrorClass;
 use crate::engine::provider::retry::{RETRY_AFTER_MAX, Retry};
-use crate::task::report::is_passing;
+use crate::task::report::{QUOTATION, is_passing};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ impl Failures {
         let mut message = self.headline(class, number, complaint);
         if !complaint.message.is_empty() {
             let words = self.quote(&complaint.message, QUOTE_CHARS_MAX);
-            message += &format!("; the provider says: {words}");
+            message += &format!("{QUOTATION}{words}");
         }
         if number.status() == Some(400) && self.has_schema && complaint.is_about_schemas() {
             message += SCHEMA_HINT;
