@@ -167,11 +167,13 @@ impl Complaint {
     }
 
     /// Whether one request alone has more tokens than a minute may have, as Groq says with status 413, and OpenAI with
-    /// that of any limit: waiting does not help, and a shorter conversation does.
+    /// that of any limit, in whose place a gateway puts one of its own: waiting does not help, and a shorter
+    /// conversation does.
     pub(super) fn exceeds_rate_alone(&self, status: Option<u16>) -> bool {
-        let is_too_large = status == Some(TOO_LARGE)
-            || status == Some(TOO_MANY) && self.message.starts_with(TOO_LARGE_WORDS);
-        is_too_large && RATE_LIMIT_WORDS.iter().any(|word| self.has_code(word))
+        let has_code = || RATE_LIMIT_WORDS.iter().any(|word| self.has_code(word));
+        let has_words = || RATE_WORDS.iter().any(|words| self.message.contains(words));
+        status == Some(TOO_LARGE) && has_code()
+            || self.message.contains(TOO_LARGE_WORDS) && has_words()
     }
 
     /// Whether its message has all words of one about an input that is too long.
@@ -218,7 +220,8 @@ const TOO_LARGE: u16 = 413;
 /// Too many requests (RFC 6585).
 const TOO_MANY: u16 = 429;
 
-/// The beginning of OpenAI's message, with status 429, for a request that is too large by itself.
+/// OpenAI's words for a request that is too large by itself, which its message begins with. A gateway's may have others
+/// before them.
 const TOO_LARGE_WORDS: &str = "Request too large for";
 
 /// In the name of each of Google's quotas for a day, and before the limit of a quota in its messages.

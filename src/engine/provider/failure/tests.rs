@@ -188,6 +188,15 @@ fn a_request_that_alone_exceeds_the_tokens_of_a_minute_is_too_long() {
         [(status.class, status.retry), (reported.class, reported.retry)]
     };
     assert_eq!(failed(alone), [(ErrorClass::ContextOverflow, Retry::Never); 2]);
+    // OpenRouter passes it on with a code of its own.
+    let raw = serde_json::json!({ "error": { "message": alone } }).to_string();
+    for routed in [
+        serde_json::json!({ "code": 502, "message": alone }),
+        serde_json::json!({ "code": 429, "message": "Provider returned error", "metadata": { "raw": raw } }),
+    ] {
+        let routed = failures(None).reported(&routed);
+        assert_eq!((routed.class, routed.retry), (ErrorClass::ContextOverflow, Retry::Never));
+    }
     let later = Retry::After(Duration::from_secs(2));
     assert_eq!(failed(several), [(ErrorClass::RateLimited, later); 2]);
     let many = r#"{"error":{"message":"The prompt token count of this key exceeds its tokens per minute"}}"#;
