@@ -48,26 +48,28 @@ impl Timeline {
     pub(crate) fn compactions(&self, session: &SessionId, span: Span) -> Vec<SnapshotEntity> {
         let all = &self.compactions;
         let made_by = |ordinal| all.partition_point(|it| it.made <= ordinal);
-        let (first, end) = match span {
-            Span::Conversation => (0, all.len()),
+        let (first, end, page) = match span {
+            Span::Conversation => (0, all.len(), None),
             Span::LastTurn => {
                 let last = self.last_turn_number().unwrap_or_default();
-                (all.partition_point(|it| it.scope.turn < last), all.len())
+                (all.partition_point(|it| it.scope.turn < last), all.len(), None)
             }
             Span::Page(page) => {
                 let made_before = |ordinal| all.partition_point(|it| it.made < ordinal);
-                let begin = self.page_begin(&page).map_or(0, made_before);
+                let begin = self.page_begin(&page);
+                let first = page.since.map_or(0, made_by).max(begin.map_or(0, made_before));
                 let end = page.before.map_or(all.len(), made_before);
-                (page.since.map_or(0, made_by).max(begin), end)
+                (first, end, Some((page, begin)))
             }
         };
+        let undone = page.into_iter().flat_map(|(page, begin)| self.undone(page, begin));
         let made = all.get(first..end).unwrap_or_default().iter().map(|it| it.on_wire(session));
-        made.chain(self.undone(span).cloned()).collect()
+        made.chain(undone.cloned()).collect()
     }
 
-    fn undone(&self, span: Span) -> impl Iterator<Item = &SnapshotEntity> {
-        let page = if let Span::Page(page) = span { page } else { Page::default() };
-        let begin = self.page_begin(&page).unwrap_or_default();
+    /// The undone compactions of a page with that beginning.
+    fn undone(&self, page: Page, begin: Option<Ordinal>) -> impl Iterator<Item = &SnapshotEntity> {
+        let begin = begin.unwrap_or_default();
         let is_in = move |it: &&SnapshotEntity| {
             page.since.is_some_and(|since| it.last_event_ordinal > since.0)
                 && page.before.is_none_or(|before| it.created_ordinal < before.0)
