@@ -95,7 +95,10 @@ impl ApprovalRules {
     /// the tool's own server: servers choose the names of their tools. One that can be read as naming
     /// tools of several of the `servers` allows none.
     pub fn ruling_of(&self, tool: &NamedTool<'_>, servers: &ServerNames) -> Ruling {
-        self.decide(|glob| tool.is_denied_by(glob), |glob| tool.is_allowed_by(glob, servers))
+        self.decide(
+            |glob| tool.is_denied_by(glob, servers),
+            |glob| tool.is_allowed_by(glob, servers),
+        )
     }
 
     /// The rules that name none of these tools, and whether each allows.
@@ -105,7 +108,7 @@ impl ApprovalRules {
         servers: &ServerNames,
     ) -> Vec<(&'a ToolGlob, bool)> {
         let allows = |glob: &&ToolGlob| !tools.iter().any(|it| it.is_allowed_by(glob, servers));
-        let denies = |glob: &&ToolGlob| !tools.iter().any(|it| it.is_denied_by(glob));
+        let denies = |glob: &&ToolGlob| !tools.iter().any(|it| it.is_denied_by(glob, servers));
         let allowing = self.allow.iter().filter(allows).map(|glob| (glob, true));
         allowing.chain(self.deny.iter().filter(denies).map(|glob| (glob, false))).collect()
     }
@@ -158,12 +161,15 @@ impl NamedTool<'_> {
     }
 
     /// The rule may have the names as they stand in shown names, where only some tools of a server have its name.
-    fn is_denied_by(&self, glob: &ToolGlob) -> bool {
+    /// Another server's own name goes before one that only looks like it.
+    fn is_denied_by(&self, glob: &ToolGlob, servers: &ServerNames) -> bool {
         let server = sanitised(self.server);
         let half_made = format!("{server}{SEPARATOR}{}", self.tool);
         let made = format!("{server}{SEPARATOR}{}", sanitised(self.tool));
-        let names = [self.shown, self.tool, &self.full(), &half_made, &made];
+        let (names, made) = ([self.shown, self.tool, &self.full()], [&half_made, &made]);
+        let is_others = server != self.server && servers.has(&server);
         names.into_iter().any(|name| glob.matches(name))
+            || !is_others && made.into_iter().any(|name| glob.matches(name))
     }
 
     fn is_allowed_by(&self, glob: &ToolGlob, servers: &ServerNames) -> bool {

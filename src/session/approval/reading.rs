@@ -42,6 +42,11 @@ impl ServerNames {
         Self(names.collect())
     }
 
+    /// Whether a server has this name.
+    pub(super) fn has(&self, server: &str) -> bool {
+        self.0.iter().any(|it| it.own == server)
+    }
+
     /// Each way in which `rule` names tools of servers that there are.
     pub(super) fn readings<'a>(&'a self, rule: &'a str) -> Vec<Reading<'a>> {
         let splits = rule

@@ -113,6 +113,10 @@ fn a_rule_that_denies_may_name_the_server_as_it_is_shown() {
     check("example_com__a_b", &[("example.com", &["a.b", "a"])], &["example_com__a_b"]);
     check("example_com__a.b", &[("example.com", &["a.b", "a"])], &["example_com__a_b"]);
     check("other_com__*", both, &[]);
+    // A server's own name goes before one that only looks like it.
+    let alike: &[(&str, &[&str])] = &[("a_b", &["list"]), ("a.b", &["rm"])];
+    check("a_b__*", alike, &["list"]);
+    check("a.b__*", alike, &["rm"]);
 }
 
 #[test]
