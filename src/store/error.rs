@@ -18,6 +18,9 @@ pub(crate) const LOCKED_ADVICE: &str =
 /// Files that SQLite opens for a store: the database, its log, the index of that, and their folder.
 const STORE_FILES: usize = 4;
 
+/// Files that the rest of the process may have had open at that moment, and has closed since.
+const OTHER_FILES: usize = 16;
+
 /// What the error of a session says that is to begin and is stored already.
 pub(crate) const EXISTS: &str = "is in the store already";
 
@@ -261,10 +264,11 @@ fn explained(error: &rusqlite::Error) -> String {
     error.to_string()
 }
 
-/// Opens as many files at once as a store needs: SQLite says that it can't open one, and not why.
+/// Opens as many files at once as a store needs beside others: SQLite says that it can't open one, and not why.
 fn descriptors_of_a_store() -> io::Result<()> {
-    let opened: Vec<_> =
-        (0..STORE_FILES).map(|_| File::open("/dev/null")).collect::<Result<_, _>>()?;
+    let opened: Vec<_> = (0..STORE_FILES + OTHER_FILES)
+        .map(|_| File::open("/dev/null"))
+        .collect::<Result<_, _>>()?;
     drop(opened);
     Ok(())
 }
