@@ -55,8 +55,8 @@ pub(super) struct Program<'a> {
     pub(super) args: &'a [String],
     pub(super) env: &'a BTreeMap<String, Protected>,
     pub(super) cwd: Option<&'a Path>,
-    /// Keys beside those in `env`, which its log must not show.
-    pub(super) secrets: &'a [Protected],
+    /// Keys that its log must not show, the longest first.
+    pub(super) secrets: &'a [Secret],
     /// People know that it ends, again and again.
     pub(super) on_probation: bool,
 }
@@ -119,10 +119,9 @@ impl Child {
         let id = process.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let (group, guard) = if guard.is_some() { (None, id) } else { (id, None) };
         let last_lines = Arc::default();
-        let protected = program.env.values().chain(program.secrets);
         let lines = StderrLines {
             server: program.server.clone(),
-            secrets: protected.flat_map(Protected::secrets).collect(),
+            secrets: program.secrets.to_vec(),
             last: Arc::clone(&last_lines),
         };
         let log = tokio::spawn(lines.read(stderr).in_current_span());

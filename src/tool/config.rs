@@ -14,6 +14,7 @@ use crate::tool::login::{LoginFile, is_safe};
 use file::Reader;
 use name::{name_of, sets_variable};
 use serde_json::{Map, Value};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -99,32 +100,39 @@ impl ServerConfig {
     /// What is said of the server in `text`, which others may have written: in one line, of limited
     /// length, without the secrets of the configuration and without control characters.
     pub(super) fn shown(&self, text: &str) -> String {
+        let (path, login) = match &self.transport {
+            Transport::Stdio { .. } => ("", None),
+            Transport::Http { url, login, .. } => (url.path(), login.as_ref()),
+        };
+        let text = login.map_or_else(|| text.to_owned(), |login| login.redacted(text));
+        let mut text = cut(&text, SHOWN_BYTES_MAX).to_owned();
+        // A part of a path may be a key, but most are words: a text may well end with the beginning of one.
+        let parts = path.split('/').filter(|part| part.len() >= SECRET_BYTES_MIN);
+        let parts = parts.filter_map(Secret::new).map(|part| (part, false));
+        let keys = self.all_secrets().into_iter().map(|key| (key, true));
+        let mut secrets: Vec<_> = keys.chain(parts).collect();
+        secrets.sort_by_key(|(secret, _)| Reverse(secret.expose().len()));
+        for (secret, may_be_cut) in secrets {
+            text = if may_be_cut { redacted(&secret, &text) } else { secret.redact(&text) };
+        }
+        escape_control(&without_userinfo(&text)).trim().to_owned()
+    }
+
+    /// The secrets in variables, headers and the query of the URL, the longest first: one may be part of another one,
+    /// the rest of which would be shown.
+    pub(super) fn all_secrets(&self) -> Vec<Secret> {
         let (values, url) = match &self.transport {
             Transport::Stdio { env, .. } => (env, None),
             Transport::Http { url, headers, .. } => (headers, Some(url)),
         };
-        let mut text = text.to_owned();
-        if let Transport::Http { login: Some(login), .. } = &self.transport {
-            text = login.redacted(&text);
-        }
-        let mut text = cut(&text, SHOWN_BYTES_MAX).to_owned();
-        // Keys are found in the query of a URL too, and as a part of its path.
-        let query = url.and_then(Url::query).into_iter();
-        let parts = query.chain(url.into_iter().flat_map(|url| url.path().split('/')));
-        for part in parts.filter(|part| part.len() >= SECRET_BYTES_MIN) {
-            text = text.replace(part, "[redacted]");
-        }
         let of_query = url.map(query_values).unwrap_or_default();
         let protected = values.values().chain(&self.secrets).chain(&of_query);
-        for secret in protected.flat_map(Protected::secrets) {
-            text = redacted(&secret, &text);
-        }
+        let mut secrets: Vec<_> = protected.flat_map(Protected::secrets).collect();
         if url.is_some() {
-            for secret in values.values().flat_map(Protected::credentials) {
-                text = redacted(&secret, &text);
-            }
+            secrets.extend(values.values().flat_map(Protected::credentials));
         }
-        escape_control(&without_userinfo(&text)).trim().to_owned()
+        secrets.sort_by_key(|secret| Reverse(secret.expose().len()));
+        secrets
     }
 }
 
@@ -145,7 +153,7 @@ impl Protected {
 
     /// Secrets that logs must not show: the value, and each of its lines, as a log shows one line at a
     /// time. Nothing for a short value, which may be any word.
-    pub(super) fn secrets(&self) -> impl Iterator<Item = Secret> {
+    fn secrets(&self) -> impl Iterator<Item = Secret> {
         let whole = std::iter::once(self.0.as_str());
         let parts =
             whole.chain(self.0.lines()).filter(|part| part.trim().len() >= SECRET_BYTES_MIN);
@@ -340,15 +348,15 @@ impl Servers {
     }
 }
 
-/// The values in the query of `url`, as they are written there and decoded: a server's error may quote one alone, in
-/// either form. A parameter without a value may be a key itself.
+/// The query of `url`, and the values in it, as they are written there and decoded: a server's error may quote one
+/// alone, in either form. A parameter without a value may be a key itself.
 fn query_values(url: &Url) -> Vec<Protected> {
     let written = url.query().into_iter().flat_map(|query| query.split('&'));
     let written = written.map(|part| part.split_once('=').map_or(part, |(_, value)| value));
     let decoded = url.query_pairs();
     let decoded = decoded.map(|(name, value)| if value.is_empty() { name } else { value });
-    let values = written.map(Protected::new).chain(decoded.map(Protected::new));
-    values.collect()
+    let values = url.query().into_iter().chain(written).map(Protected::new);
+    values.chain(decoded.map(Protected::new)).collect()
 }
 
 fn url_of(text: &str) -> Result<Url, String> {

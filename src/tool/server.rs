@@ -280,7 +280,7 @@ impl Supervisor {
             Transport::Stdio { command, args, env, cwd } => {
                 let server = &self.config.name;
                 let cwd = cwd.as_deref();
-                let secrets = &self.config.secrets;
+                let secrets = &self.config.all_secrets();
                 let program = Program { server, command, args, env, cwd, secrets, on_probation };
                 let started = Child::start(&program, self.guard.as_ref());
                 let (child, pipes) =

@@ -103,13 +103,14 @@ fn a_wrong_configuration_is_a_wrong_command_line() {
     assert!(status == Some(2) && err.contains("duplicate key \"args\" at line 1"), "{err}");
 }
 
-/// The status of `duologue tools` with the file `json`, and what it writes to standard error. A variable is set.
+/// The status of `duologue tools` with the file `json`, and what it writes to standard error. Two variables are set.
 fn tools_of(json: &str) -> (Option<i32>, String) {
     let folder = Folder::new();
     fs::write(folder.path("servers"), json).expect("a file");
     let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
-    command.env("KEY", "k3y-0123456789").args(["tools", "--mcp-config", &folder.name("servers")]);
+    command.env("KEY", "k3y-0123456789").env("OPTIONS", "key=k3y-0123456789 password=hunter2");
+    command.args(["tools", "--mcp-config", &folder.name("servers")]);
     let output = command.output().expect("the binary");
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
@@ -128,6 +129,10 @@ fn a_key_that_a_variable_holds_is_in_no_log() {
     let err = failure_of(&json!({"command": "sh", "args": ["-c", script, "${KEY}"]}));
     assert!(err.contains("wrote before its end: invalid key [redacted]\n"), "{err}");
     assert!(!err.contains("k3y-0123456789"), "{err}");
+    // The value of one variable is part of that of another one.
+    let script = "echo \"bad options: $1\" >&2; exit 1";
+    let err = failure_of(&json!({"command": "sh", "args": ["-c", script, "${KEY}", "${OPTIONS}"]}));
+    assert!(err.contains("wrote before its end: bad options: [redacted]\n"), "{err}");
 }
 
 /// The system's error for a folder that is not there is the one for a program that is not there.

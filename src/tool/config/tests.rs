@@ -4,6 +4,7 @@ use serde_json::json;
 fn variable(name: &str) -> Option<String> {
     match name {
         "TOKEN" => Some("s3cret-token".to_owned()),
+        "TOKENS" => Some("first=s3cret-token second=0ther-token".to_owned()),
         "EMPTY" => Some(String::new()),
         "HOME" => Some("/home/somebody".to_owned()),
         _ => None,
@@ -282,6 +283,11 @@ fn values_of_variables_are_not_shown() {
     check(json!({"command": "a", "args": ["--key=${TOKEN}"]}), said, redacted);
     check(json!({"command": "a", "env": {"OPTIONS": "--key=${TOKEN} -v"}}), said, redacted);
     check(json!({"url": "https://h/${TOKEN}-1/mcp?v=1.${TOKEN}"}), said, redacted);
+    // One value is part of another one.
+    let both = json!({"command": "a", "args": ["${TOKEN}", "${TOKENS}"]});
+    check(both, "bad: first=s3cret-token second=0ther-token", "bad: [redacted]");
+    let both = json!({"url": "https://h/s3cret-token", "headers": {"X-Keys": "${TOKENS}"}});
+    check(both, "bad: first=s3cret-token second=0ther-token", "bad: [redacted]");
     // A folder is no key, and says in an error which file it is about.
     let home = json!({"command": "a", "args": ["${HOME}/docs"]});
     check(home, "no file /home/somebody/docs/a", "no file /home/somebody/docs/a");
