@@ -49,29 +49,32 @@ impl Reader<'_> {
         for member in self.members.keys().filter(|member| !MEMBERS.contains(&member.as_str())) {
             warnings.push(format!("{}.{member}: not known here, ignored", self.path));
         }
+        let transport = self.transport(warnings)?;
         Ok(Some(ServerConfig {
             name,
-            transport: self.transport(warnings)?,
             start_limit: self.start_limit()?,
             protocol_version: self.text("protocolVersion")?,
-            secrets: self.secrets(),
+            secrets: self.secrets(&transport),
+            transport,
         }))
     }
 
     /// Values of variables in the members that may hold a key. An error of the server may quote one without the text
     /// around it.
-    fn secrets(&self) -> Vec<Protected> {
+    fn secrets(&self, transport: &Transport) -> Vec<Protected> {
         let secrets = RefCell::new(Vec::new());
-        let collecting = |name: &str| {
-            let value = (self.variables)(name)?;
-            if !is_public(name) {
-                secrets.borrow_mut().push(Protected::new(value.as_str()));
+        let with_keys = self.members.iter().filter(|(name, _)| WITH_KEYS.contains(&name.as_str()));
+        for (member, written) in with_keys {
+            let collecting = |name: &str| {
+                let value = (self.variables)(name)?;
+                if !is_public(name) && !says_where(transport, member, &value) {
+                    secrets.borrow_mut().push(Protected::new(value.as_str()));
+                }
+                Some(value)
+            };
+            for text in texts(written) {
+                expand(text, &collecting).ok();
             }
-            Some(value)
-        };
-        let written = WITH_KEYS.iter().filter_map(|member| self.members.get(*member));
-        for text in written.flat_map(texts) {
-            expand(text, &collecting).ok();
         }
         secrets.into_inner()
     }
@@ -191,6 +194,24 @@ impl Reader<'_> {
 /// Whether the variable is no key: a path in a log is of use.
 fn is_public(variable: &str) -> bool {
     VARIABLES.contains(&variable) || variable == "PWD"
+}
+
+/// Whether the `value` of a variable in `member` is part of the command, the folder or the address, which errors name.
+/// Keys in the path and the query of an address are redacted in any case.
+fn says_where(transport: &Transport, member: &str, value: &str) -> bool {
+    match transport {
+        Transport::Stdio { command, cwd, .. } => {
+            let cwd = cwd.as_ref().is_some_and(|cwd| cwd.to_string_lossy().contains(value));
+            cwd || command.contains(value)
+        }
+        Transport::Http { url, .. } => {
+            let (origin, value) = (url.origin().ascii_serialization(), value.to_ascii_lowercase());
+            let authority = origin.split_once("://").map_or(origin.as_str(), |it| it.1);
+            // A user's name and password may stand before the host.
+            let has_host = value.contains(authority) && !value.contains('@');
+            member == "url" && (has_host || origin.contains(&value))
+        }
+    }
 }
 
 /// The texts in `value`, at any depth.

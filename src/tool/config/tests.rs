@@ -7,6 +7,10 @@ fn variable(name: &str) -> Option<String> {
         "TOKENS" => Some("first=s3cret-token second=0ther-token".to_owned()),
         "EMPTY" => Some(String::new()),
         "HOME" => Some("/home/somebody".to_owned()),
+        "PROJECT" => Some("/srv/project".to_owned()),
+        "MCP_HOST" => Some("Mcp.example.com".to_owned()),
+        "MCP_URL" => Some("https://mcp.example.com/mcp?key=k3y-in-the-query".to_owned()),
+        "MCP_LOGIN" => Some("someone:passw0rd@mcp.example.com".to_owned()),
         _ => None,
     }
 }
@@ -291,4 +295,24 @@ fn values_of_variables_are_not_shown() {
     // A folder is no key, and says in an error which file it is about.
     let home = json!({"command": "a", "args": ["${HOME}/docs"]});
     check(home, "no file /home/somebody/docs/a", "no file /home/somebody/docs/a");
+}
+
+/// People need them to find what is wrong.
+#[test]
+fn variables_in_an_address_and_a_folder_are_shown() {
+    let check = |server: Value, text: &str, expected: &str| {
+        assert_eq!(shown(server, text), expected, "{text:?}");
+    };
+    let login = "`duologue mcp login https://mcp.example.com/mcp`";
+    for url in ["https://${MCP_HOST}/mcp", "${MCP_URL}"] {
+        check(json!({ "url": url }), login, login);
+    }
+    check(json!({"url": "${MCP_URL}"}), "no key k3y-in-the-query", "no key [redacted]");
+    let with_login = json!({"url": "https://${MCP_LOGIN}/mcp"});
+    check(with_login, "nobody is someone:passw0rd@mcp.example.com", "nobody is [redacted]");
+    let with_folder =
+        json!({"command": "a", "args": ["--root", "${PROJECT}"], "cwd": "${PROJECT}"});
+    check(with_folder, "its folder \"/srv/project\"", "its folder \"/srv/project\"");
+    let with_program = json!({"command": "${PROJECT}/bin/a", "args": ["${PROJECT}"]});
+    check(with_program, "no program /srv/project/bin/a", "no program /srv/project/bin/a");
 }
