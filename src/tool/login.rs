@@ -31,17 +31,11 @@ const CLIENT_NAME: &str = "duologue";
 /// The beginning of what the SDK says of an answer of the authorization server that is an error.
 const ERROR_ANSWER: &str = "Server returned error response: ";
 
-/// The errors of such answers with which a request for tokens is refused (RFC 6749, section 5.2; RFC 8707, section 2):
-/// the next one would be as well.
-const REFUSALS: [&str; 7] = [
-    "invalid_client",
-    "invalid_grant",
-    "invalid_request",
-    "invalid_scope",
-    "invalid_target",
-    "unauthorized_client",
-    "unsupported_grant_type",
-];
+/// The errors of such answers after which the next request for tokens may succeed (RFC 6749, section 4.1.2.1).
+const PASSING_ERRORS: [&str; 2] = ["server_error", "temporarily_unavailable"];
+
+/// What the SDK says of a request for tokens that has no answer.
+const UNANSWERED: &str = "Request failed";
 
 /// How this program is known at the authorization server, beyond what the server says itself.
 #[derive(Clone, Debug, Default)]
@@ -201,15 +195,18 @@ fn said(file: &LoginFile, error: &AuthError) -> String {
 #[expect(clippy::wildcard_enum_match_arm, reason = "the list of the SDK's errors is open")]
 pub(super) fn is_passing(error: &AuthError) -> bool {
     match error {
-        AuthError::TokenRefreshFailed(why) => !is_refusal(why),
+        AuthError::TokenRefreshFailed(why) => is_passing_refresh(why),
         _ => unreached(error).is_some(),
     }
 }
 
-/// Whether `why`, which the SDK says of a request for tokens, is that the authorization server has refused it.
-fn is_refusal(why: &str) -> bool {
-    let error = why.strip_prefix(ERROR_ANSWER);
-    error.is_some_and(|error| REFUSALS.iter().any(|refusal| error.starts_with(refusal)))
+/// Whether `why`, which the SDK says of a request for tokens, may be over later. Any other answer of the authorization
+/// server than such an error is a refusal: many use words of their own, and the next answer would be the same.
+fn is_passing_refresh(why: &str) -> bool {
+    match why.strip_prefix(ERROR_ANSWER) {
+        Some(error) => PASSING_ERRORS.iter().any(|passing| error.starts_with(passing)),
+        None => why.starts_with(UNANSWERED),
+    }
 }
 
 /// That no connection could be made, if that is why.

@@ -278,13 +278,20 @@ fn a_login_that_is_over_says_what_to_do_without_its_tokens() {
 fn a_fault_of_the_authorization_server_is_not_the_end_of_a_login() {
     let (server, person) = (OauthServer::start(1), Person::new());
     person.log_in(&server);
-    server.fail();
-    let failed = person.tools(&server);
-    assert_eq!(failed.status.code(), Some(1));
-    let text = String::from_utf8_lossy(&failed.stderr);
-    assert!(text.contains("the authorization server answered with status 500"), "{text}");
-    assert!(!text.contains("duologue mcp login"), "{text}");
-    assert_eq!(person.files().len(), 1);
+    for (status, answer, expected) in [
+        ("500 Internal Server Error", "oops", "status 500"),
+        ("503 Service Unavailable", r#"{"error":"invalid_grant"}"#, "status 503: invalid_grant"),
+        ("429 Too Many Requests", "slower", "status 429"),
+    ] {
+        server.fail(status, answer);
+        let failed = person.tools(&server);
+        assert_eq!(failed.status.code(), Some(1), "{status}");
+        let text = String::from_utf8_lossy(&failed.stderr);
+        let expected = format!("the authorization server answered with {expected}");
+        assert!(text.contains(&expected), "{status}: {text}");
+        assert!(!text.contains("duologue mcp login"), "{status}: {text}");
+        assert_eq!(person.files().len(), 1, "{status}");
+    }
 }
 
 #[test]

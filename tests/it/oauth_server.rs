@@ -34,8 +34,8 @@ struct State {
     writes_text: bool,
     /// Every refresh is refused, with the token in the reason.
     rejects_refresh: bool,
-    /// Every request for tokens is answered with status 500.
-    fails: bool,
+    /// Every request for tokens is answered with this status and text.
+    failure: Option<(&'static str, &'static str)>,
     /// A message without a good token is answered with a status alone.
     omits_challenge: bool,
     challenge: String,
@@ -87,9 +87,9 @@ impl OauthServer {
         self.state().rejects_refresh = true;
     }
 
-    /// From now on every request for tokens is answered with status 500.
-    pub(crate) fn fail(&self) {
-        self.state().fails = true;
+    /// From now on every request for tokens is answered with this status and text.
+    pub(crate) fn fail(&self, status: &'static str, text: &'static str) {
+        self.state().failure = Some((status, text));
     }
 
     /// From now on a message without a good token is answered with a status alone.
@@ -251,8 +251,8 @@ impl State {
     }
 
     fn token(&mut self, asked: &Form, authorization: Option<&str>) -> String {
-        if self.fails {
-            return response("500 Internal Server Error", "Content-Type: text/plain\r\n", "oops");
+        if let Some((status, text)) = self.failure {
+            return response(status, "Content-Type: text/plain\r\n", text);
         }
         let basic = BASE64.encode(format!("client-1:{CLIENT_SECRET}").as_bytes());
         if self.needs_secret && authorization != Some(&format!("Basic {basic}")) {

@@ -203,8 +203,10 @@ mod tests {
     fn a_login_that_can_not_be_refreshed_now_may_be_later_unless_that_was_refused() {
         for (why, is_passing) in [
             ("Request failed", true),
-            ("Failed to parse server response", true),
             ("Server returned error response: temporarily_unavailable: status 500", true),
+            ("Server returned error response: server_error", true),
+            ("Failed to parse server response", false),
+            ("Server returned error response: bad_refresh_token", false),
             ("Server returned error response: invalid_client: unknown", false),
             ("Server returned error response: unauthorized_client", false),
         ] {

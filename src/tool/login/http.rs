@@ -50,8 +50,9 @@ impl OAuthHttpClient for LoginHttp {
                 }
                 body.extend_from_slice(&piece);
             }
-            let is_failed = is_for_tokens && status.is_server_error();
-            let body = if is_failed { with_error(body, status) } else { with_seconds(body) };
+            let is_passing = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+            let is_failed = is_for_tokens && is_passing;
+            let body = if is_failed { with_error(&body, status) } else { with_seconds(body) };
             Ok(answer.body(body)?)
         })
     }
@@ -61,14 +62,15 @@ fn is_form(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|it| it.as_bytes().starts_with(FORM_TYPE))
 }
 
-/// The `answer` to a request for tokens with a `status` from 500, or such an error as OAuth has if it is none (RFC
-/// 6749, section 4.1.2.1): the SDK says of another one that it can't be parsed, and not its status.
-fn with_error(answer: Vec<u8>, status: StatusCode) -> Vec<u8> {
-    let written = serde_json::from_slice::<Value>(&answer).unwrap_or_default();
-    if written["error"].is_string() {
-        return answer;
+/// The `answer` to a request for tokens with a `status` after which the next one may succeed, as such an error as OAuth
+/// has (RFC 6749, section 4.1.2.1): the SDK says the error of an answer and not its status, and of an answer without
+/// one that it can't be parsed.
+fn with_error(answer: &[u8], status: StatusCode) -> Vec<u8> {
+    let mut about = format!("the authorization server answered with status {}", status.as_u16());
+    let written = serde_json::from_slice::<Value>(answer).unwrap_or_default();
+    if let Some(error) = written["error"].as_str() {
+        about += &format!(": {error}");
     }
-    let about = format!("the authorization server answered with status {}", status.as_u16());
     json!({ "error": "temporarily_unavailable", "error_description": about }).to_string().into()
 }
 
