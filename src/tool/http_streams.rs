@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 /// The beginning of what the SDK says of an answer with status 401 that has no challenge (`WWW-Authenticate`).
-const UNAUTHORIZED: &str = "HTTP 401";
+pub(super) const UNAUTHORIZED: &str = "HTTP 401";
 
 /// How often a stream of notifications is opened again without having received an event.
 pub(super) const RECONNECTS_MAX: u32 = 5;

@@ -123,6 +123,28 @@ async fn a_login_is_required_by_a_status_without_a_challenge_too() {
     servers.close().await;
 }
 
+/// Many servers take a key in a header or in the query of their address, and send no challenge.
+#[tokio::test]
+async fn a_key_may_be_why_a_status_without_a_challenge_was_sent() {
+    let server = HttpServer::start();
+    let key = json!({ "X-Api-Key": KEY });
+    let (wrong, none) = ("not accepted the `headers` or query", "it requires a login, or");
+    for (path, headers, expected) in [
+        ("/locked", &key, wrong),
+        ("/locked?v=1", &json!({}), wrong),
+        ("/private", &key, none),
+        ("/locked", &json!({}), none),
+    ] {
+        let mut servers = servers_with(&server.url(path), headers);
+        let (ServerState::Failed { reason }, _) = first_state(&mut servers).await else {
+            panic!("it started")
+        };
+        let login = format!("`duologue mcp login {}", server.url(path.trim_end_matches("v=1")));
+        assert!(reason.contains(expected) && reason.contains(&login), "{path}: {reason}");
+        servers.close().await;
+    }
+}
+
 #[tokio::test]
 async fn a_scope_that_is_missing_is_named() {
     let server = HttpServer::start();

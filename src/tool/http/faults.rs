@@ -2,6 +2,7 @@
 
 use crate::support::lock;
 use crate::tool::connection::{Closed, Closing, causes};
+use crate::tool::http_streams::UNAUTHORIZED;
 use crate::tool::login;
 use reqwest::Url;
 use reqwest::header::AUTHORIZATION;
@@ -65,6 +66,8 @@ pub(in crate::tool) struct Access {
     closed: Closed,
     /// The configuration has an `Authorization`, in the place of a login.
     has_own_header: bool,
+    /// The configuration has a header or a query, which may be a key.
+    has_own_key: bool,
     /// Why the notification that ends the handshake was not accepted. The SDK logs that, and says that its channel is
     /// closed.
     handshake: Mutex<Option<HttpFault>>,
@@ -74,11 +77,19 @@ impl Access {
     /// `closed` is set when the server no longer knows the session.
     pub(super) fn new<'n>(
         url: &Url,
-        mut headers: impl Iterator<Item = &'n str>,
+        headers: impl Iterator<Item = &'n str>,
         closed: Closed,
     ) -> Self {
-        let has_own_header = headers.any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str()));
-        Self { url: shown(url), closed, has_own_header, handshake: Mutex::default() }
+        let headers: Vec<_> = headers.collect();
+        Self {
+            url: shown(url),
+            closed,
+            has_own_header: headers
+                .iter()
+                .any(|it| it.eq_ignore_ascii_case(AUTHORIZATION.as_str())),
+            has_own_key: !headers.is_empty() || url.query().is_some(),
+            handshake: Mutex::default(),
+        }
     }
 
     /// Keeps the `error` of the notification that ends the handshake, if it has one, as what it means.
@@ -103,7 +114,8 @@ impl Access {
             }
             StreamableHttpError::Client(error) => unanswered(error),
             StreamableHttpError::AuthRequired(error) => {
-                HttpFault::Refused(format!("{} ({error})", self.login_required()))
+                let is_challenged = !error.www_authenticate_header.starts_with(UNAUTHORIZED);
+                HttpFault::Refused(format!("{} ({error})", self.login_required(is_challenged)))
             }
             StreamableHttpError::InsufficientScope(error) => {
                 let scope = error.required_scope.as_deref();
@@ -134,16 +146,18 @@ impl Access {
         }
     }
 
-    /// The server has answered with status 401.
-    fn login_required(&self) -> String {
-        match self.has_own_header {
-            true => "it has not accepted the `Authorization` of its `headers`".to_owned(),
-            false => format!(
-                "it requires a login, or has not accepted the one that it was sent; \
-                 `duologue mcp login {}` makes one",
-                self.url
-            ),
+    /// The server has answered with status 401, and perhaps said which login it takes.
+    fn login_required(&self, is_challenged: bool) -> String {
+        if self.has_own_header {
+            return "it has not accepted the `Authorization` of its `headers`".to_owned();
         }
+        let why = match self.has_own_key && !is_challenged {
+            true => {
+                "it has not accepted the `headers` or query that it was sent, or requires a login"
+            }
+            false => "it requires a login, or has not accepted the one that it was sent",
+        };
+        format!("{why}; `duologue mcp login {}` makes one", self.url)
     }
 
     /// The server has answered with status 403, and perhaps named a `scope`.
