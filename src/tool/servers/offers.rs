@@ -34,15 +34,15 @@ impl ToolServers {
         server: &ServerName,
     ) -> impl Future<Output = Result<Offers, String>> + Send + 'static + use<> {
         let config = self.servers.get(server).map(|known| Arc::clone(&known.config));
-        let asked = self.asked(server, "list its resources and prompts", |link| async move {
-            offers(link.resources().await, link.prompts().await)
-        });
+        // Each has its own time: a list that is never sent does not take the other one away.
+        let (resources, prompts) = (self.resources(server), self.prompts(server));
         async move {
-            let mut offers = asked.await?;
-            if let Some(config) = config {
-                offers.warnings.iter_mut().for_each(|warning| *warning = config.shown(warning));
-            }
-            Ok(offers)
+            let (resources, prompts) = tokio::join!(resources, prompts);
+            let shown = |warning: String| match &config {
+                Some(config) => config.shown(&warning),
+                None => warning,
+            };
+            offers(resources, prompts, shown)
         }
     }
 
@@ -141,25 +141,35 @@ impl ToolServers {
     }
 }
 
-/// What there is of both lists; why there is neither.
+/// What there is of both lists, with the warnings of the lists as they are `shown`; why there is neither.
 fn offers(
     resources: Result<Listings<ServerResource>, String>,
     prompts: Result<Listings<ServerPrompt>, String>,
+    shown: impl Fn(String) -> String,
 ) -> Result<Offers, String> {
     let faults = [resources.as_ref().err(), prompts.as_ref().err()];
     let mut warnings: Vec<_> = faults.into_iter().flatten().cloned().collect();
+    // A server that does not run has one reason for both.
+    warnings.dedup();
     if resources.is_err() && prompts.is_err() {
         return Err(warnings.join("; "));
     }
     let (resources, of_resources) = resources.unwrap_or_default();
     let (prompts, of_prompts) = prompts.unwrap_or_default();
-    warnings.extend(of_resources.into_iter().chain(of_prompts));
+    warnings.extend(of_resources.into_iter().chain(of_prompts).map(shown));
     Ok(Offers { resources, prompts, warnings })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::task::limits::ToolLimits;
+    use crate::tool::config::Servers;
+    use crate::tool::connection::{Closed, Connection};
+    use crate::tool::line_transport::LineTransport;
+    use crate::tool::table::Phase;
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex, split};
 
     fn listed<T>() -> Result<Listings<T>, String> {
         Ok((Arc::new([]), vec!["one of them is odd".to_owned()]))
@@ -168,11 +178,57 @@ mod tests {
     #[test]
     fn one_list_is_offered_without_the_other() {
         let why = |what: &str| format!("its {what} can't be listed: no disk");
-        let half = offers(Err(why("resources")), listed()).expect("the prompts");
-        assert_eq!(half.warnings, [why("resources"), "one of them is odd".to_owned()]);
-        let half = offers(listed(), Err(why("prompts"))).expect("the resources");
-        assert_eq!(half.warnings, [why("prompts"), "one of them is odd".to_owned()]);
-        let none = offers(Err(why("resources")), Err(why("prompts"))).expect_err("neither");
+        let (odd, shown) = ("[one of them is odd]".to_owned(), |text| format!("[{text}]"));
+        let half = offers(Err(why("resources")), listed(), shown).expect("the prompts");
+        assert_eq!(half.warnings, [why("resources"), odd.clone()]);
+        let half = offers(listed(), Err(why("prompts")), shown).expect("the resources");
+        assert_eq!(half.warnings, [why("prompts"), odd]);
+        let none = offers(Err(why("resources")), Err(why("prompts")), shown).expect_err("neither");
         assert_eq!(none, format!("{}; {}", why("resources"), why("prompts")));
+        let none = offers(Err("it has ended".to_owned()), Err("it has ended".to_owned()), shown);
+        assert_eq!(none.expect_err("neither"), "it has ended");
+    }
+
+    /// A server that lists a resource, and does not answer when it is asked for its prompts.
+    async fn serve_without_prompts(stream: DuplexStream) {
+        let (input, mut output) = split(stream);
+        let mut lines = BufReader::new(input).lines();
+        while let Some(line) = lines.next_line().await.expect("a line") {
+            let message: Value = serde_json::from_str(&line).expect("JSON");
+            let result = match message["method"].as_str() {
+                Some("initialize") => json!({
+                    "protocolVersion": message["params"]["protocolVersion"],
+                    "capabilities": {"resources": {}, "prompts": {}},
+                    "serverInfo": {"name": "docs", "version": "1"},
+                }),
+                Some("resources/list") => {
+                    json!({ "resources": [{"uri": "note://1", "name": "a"}] })
+                }
+                Some(_) | None => continue,
+            };
+            let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+            output.write_all(format!("{answer}\n").as_bytes()).await.expect("a pipe");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_is_never_sent_does_not_take_the_other_one_away() {
+        let (ours, theirs) = duplex(64 * 1024);
+        let server = tokio::spawn(serve_without_prompts(theirs));
+        let (input, output) = split(ours);
+        let closed = Closed::new(None);
+        let transport = LineTransport::new(input, output, closed.clone());
+        let connection = Connection::open(transport, None, closed, None).await.expect("a server");
+        let mut configs = Servers::default();
+        configs.add_command("docs").expect("a server");
+        let servers = ToolServers::new(configs.configs, ToolLimits::default(), None);
+        let name = ServerName::new("docs").expect("a name");
+        let ready = Phase::Ready(connection.link());
+        servers.table.send_modify(|table| table.set(&name, ready, Arc::new([])));
+        let offers = servers.offers(&name).await.expect("the resources");
+        assert_eq!(offers.resources.len(), 1);
+        let why = "the MCP server `docs` did not list its prompts within 60 s";
+        assert_eq!(offers.warnings, [why]);
+        server.abort();
     }
 }
