@@ -270,7 +270,7 @@ fn about(mode: ApprovalMode) -> (&'static str, &'static str) {
     match mode {
         ApprovalMode::Ask => ("Ask", "Asks before each tool call"),
         ApprovalMode::Auto => ("Auto", "Runs tool calls without asking"),
-        ApprovalMode::Deny => ("Deny", "Makes no tool calls"),
+        ApprovalMode::Deny => ("Deny", "Makes no tool calls but those that a rule allows"),
     }
 }
 

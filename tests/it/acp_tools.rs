@@ -237,22 +237,31 @@ fn always_is_neither_more_nor_less_than_the_mode_allows() {
         client.choose(&question, option);
         assert_eq!(client.answer(id).expect("an answer")["stopReason"], "end_turn");
         for (mode, status) in modes {
-            client.call("session/set_mode", json!({ "sessionId": session, "modeId": mode }));
-            let from = client.seen.len();
-            client.turn(&session, mode);
-            let seen = &client.seen[from..];
-            let is_asked = seen.iter().any(|it| it["method"] == "session/request_permission");
-            assert!(!is_asked, "{option} {mode}");
-            let changes = updates(seen, &session, "tool_call_update");
-            let statuses: Vec<_> = changes.iter().filter_map(|it| it["status"].as_str()).collect();
-            let expected = match *status {
-                "failed" => vec!["failed"],
-                status => vec!["in_progress", status],
-            };
-            assert_eq!(statuses, expected, "{option} {mode}");
+            check_in_mode(&mut client, &session, mode, status, option);
         }
         client.finish();
     }
+    // What a rule of the command line allows is allowed in each mode.
+    let (mut client, session) = asked(&folder, "folder", &["--allow", "act"]);
+    check_in_mode(&mut client, &session, "deny", "completed", "--allow");
+    client.finish();
+}
+
+/// A call in this mode ends with `status`, and nobody is asked.
+fn check_in_mode(client: &mut Client, session: &str, mode: &str, status: &str, why: &str) {
+    client.call("session/set_mode", json!({ "sessionId": session, "modeId": mode }));
+    let from = client.seen.len();
+    client.turn(session, mode);
+    let seen = &client.seen[from..];
+    let is_asked = seen.iter().any(|it| it["method"] == "session/request_permission");
+    assert!(!is_asked, "{why} {mode}");
+    let changes = updates(seen, session, "tool_call_update");
+    let statuses: Vec<_> = changes.iter().filter_map(|it| it["status"].as_str()).collect();
+    let expected = match status {
+        "failed" => vec!["failed"],
+        status => vec!["in_progress", status],
+    };
+    assert_eq!(statuses, expected, "{why} {mode}");
 }
 
 /// The folder and the servers are those of the request, also if the session is open.
