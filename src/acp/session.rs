@@ -121,6 +121,8 @@ pub(super) struct Session {
     counted: usize,
     /// Requests to open the session that came while it ended.
     late: Vec<Request>,
+    /// A signal that the host is given after the choices which wait for the end of a run.
+    signal: Option<Signal>,
     found: Option<oneshot::Receiver<Found>>,
     /// When `session/new` is answered whatever is known.
     answer_at: Option<Instant>,
@@ -153,6 +155,7 @@ impl Session {
             outlet,
             counted: 0,
             late: Vec::new(),
+            signal: None,
             found: None,
             answer_at: Some(Instant::now() + ANSWER_MAX),
             buffers_until: None,
@@ -306,11 +309,18 @@ impl Session {
                 while let Some(order) = self.dialog.next_order() {
                     self.perform(order);
                 }
-                if let Some(signal) = signal {
-                    // The store is not waited for without limit.
-                    self.input(Input::Interrupted(signal));
+                self.signal = self.signal.or(signal);
+                if !self.dialog.awaits_end_of_run() {
+                    self.pass_signal();
                 }
             }
+        }
+    }
+
+    /// The store is not waited for without limit from here on.
+    fn pass_signal(&mut self) {
+        if let Some(signal) = self.signal.take() {
+            self.input(Input::Interrupted(signal));
         }
     }
 
@@ -337,7 +347,10 @@ impl Session {
                 self.answers.remove(&question).map(|to| to.send(answer));
             }
             Order::DropQuestions => self.drop_questions(),
-            Order::End => self.input(Input::InputEnded),
+            Order::End => {
+                self.input(Input::InputEnded);
+                self.pass_signal();
+            }
         }
     }
 

@@ -332,7 +332,12 @@ fn a_choice_during_an_answer_survives_the_end_of_its_session() {
     let answer = ended.seen.iter().find(|it| it["id"] == running && it.get("result").is_some());
     assert_eq!(answer.expect("an answer")["result"]["stopReason"], "cancelled");
     let mut client = start();
-    assert_eq!(effort(&client.call("session/load", load)), "low");
+    assert_eq!(effort(&client.call("session/load", load.clone())), "low");
+    choose(&mut client, &session, "medium");
+    client.signal(Signal::TERM);
+    assert_eq!(client.ended().status.code(), Some(143));
+    let mut client = start();
+    assert_eq!(effort(&client.call("session/load", load)), "medium");
     client.finish();
 }
 

@@ -34,7 +34,7 @@ impl Dialog {
     }
 
     /// Whether a choice waits for the end of a run: the host refuses it before, and stores it with the session after.
-    pub(super) fn awaits_end_of_run(&self) -> bool {
+    pub(in crate::acp) fn awaits_end_of_run(&self) -> bool {
         self.active.is_some() && !self.changes.is_empty()
     }
 
