@@ -358,15 +358,15 @@ impl Session {
     fn prepare(&mut self, draft: Box<Draft>, command: Option<CommandLine>) {
         let (services, folder) = (Arc::clone(&self.services), self.folder.clone());
         self.find(move || {
-            let written = NamedPrompt { text: draft.text.clone(), warnings: Vec::new() };
+            let written = NamedPrompt { text: draft.text.clone(), ..NamedPrompt::default() };
             let named = match command {
                 None => Ok(written),
                 Some(CommandLine { line, rest }) => {
                     let named = (services.prompts)(&folder, &line);
                     let rest = if rest.trim().is_empty() { rest } else { format!("\n\n{rest}") };
                     named.map(|named| {
-                        let NamedPrompt { text, warnings } = named.unwrap_or(written);
-                        NamedPrompt { text: text + &rest, warnings }
+                        let NamedPrompt { text, warnings, read } = named.unwrap_or(written);
+                        NamedPrompt { text: text + &rest, warnings, read }
                     })
                 }
             };
@@ -493,7 +493,7 @@ async fn next_question(questions: &mut Option<mpsc::Receiver<Elicitation>>) -> E
 }
 
 /// The prompt `draft` with the text that it stands for. The person is told of its command file.
-fn ready(draft: Draft, NamedPrompt { text, warnings }: NamedPrompt) -> Result<Ready, RpcError> {
+fn ready(draft: Draft, NamedPrompt { text, warnings, .. }: NamedPrompt) -> Result<Ready, RpcError> {
     let mut ready = draft.submit(text)?;
     ready.notices.extend(warnings.iter().map(|warning| escape_control(warning)));
     Ok(ready)

@@ -32,6 +32,7 @@ pub struct Outside<'a> {
     now: Zoned,
     left: usize,
     files: Vec<(PathBuf, FileId)>,
+    key_value_files: Vec<String>,
     folder: WorkFolder,
 }
 
@@ -95,6 +96,7 @@ impl<'a> Outside<'a> {
             now: Zoned::now(),
             left: TOTAL_BYTES_MAX,
             files: Vec::new(),
+            key_value_files: Vec::new(),
             folder: WorkFolder::default(),
         }
     }
@@ -113,6 +115,17 @@ impl<'a> Outside<'a> {
     /// The regular files that were read.
     pub(crate) fn files(self) -> Vec<(PathBuf, FileId)> {
         self.files
+    }
+
+    /// The paths after `@` of which keys and values were read.
+    pub(crate) fn key_value_files(self) -> Vec<String> {
+        self.key_value_files
+    }
+
+    /// Like `read`, for the path after `@` in the place of keys and values.
+    pub(super) fn read_key_values(&mut self, path: &str) -> Result<Contents, String> {
+        self.key_value_files.push(path.to_owned());
+        self.read(Path::new(path))
     }
 
     /// The time.

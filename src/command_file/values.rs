@@ -226,7 +226,7 @@ fn key_values(typed: &[OsString], outside: &mut Outside) -> Result<Value, String
     if let [only] = typed
         && let Some(path) = only.to_str().and_then(|text| text.strip_prefix('@'))
     {
-        let members = outside.read(Path::new(path))?.object()?;
+        let members = outside.read_key_values(path)?.object()?;
         return members.into_iter().map(|(key, value)| Ok((key, plain(path, value)?))).collect();
     }
     typed.iter().map(|typed| key_value(text(typed)?)).collect()

@@ -1,10 +1,12 @@
 //! A prompt that a person names instead of writing it.
 
 /// The prompt of a command file, with values for its flags.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedPrompt {
     /// The text.
     pub text: String,
     /// What the person is told of it: another file was used, or a value is missing.
     pub warnings: Vec<String>,
+    /// The paths after `@` that a flag has read, so that they name no attachments.
+    pub read: Vec<String>,
 }

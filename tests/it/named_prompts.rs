@@ -230,6 +230,20 @@ fn a_file_that_the_line_of_a_prompt_names_is_attached() {
 }
 
 #[test]
+fn a_file_of_keys_and_values_is_read_and_not_attached() {
+    let scene = scene("", "");
+    let ask = "flags:\n  - {name: vars, type: keyValue}\nprompt: 'It is {{ .vars.animal }}.'\n";
+    fs::write(scene.folder.path("config/duologue/commands/ask.yaml"), ask).expect("a file");
+    let vars = r#"{"animal": "an okapi"}"#;
+    fs::write(scene.folder.path("project/deep/vars.json"), vars).expect("a file");
+    let mut once = Once::start(scene.command(&["chat", "--engine", "echo"]));
+    once.write("/ask --vars @vars.json\n/ask --vars \"@vars.json\"\n");
+    let ended = once.finish();
+    assert!(ended.stdout.contains("Turn 2. You said: It is an okapi."), "{ended:?}");
+    assert!(!ended.stdout.to_lowercase().contains("attached:"), "{ended:?}");
+}
+
+#[test]
 fn a_system_prompt_has_its_parts_from_files_options_and_the_profile() {
     let user = "profiles:\n  work: {engine: openai, model: m, system: Of the profile., \
                 agents-file: true}\n  bare: {engine: openai, model: m}\n";

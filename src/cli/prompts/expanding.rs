@@ -35,7 +35,8 @@ fn expanded(line: &str, working: &WorkFolder) -> Result<Option<NamedPrompt>> {
     let rendered = file.render(values, &Zoned::now(), Missing::Shown)?;
     let warnings = file.warnings.iter().map(ToString::to_string);
     let warnings = warnings.chain(file.missing_values(&rendered)).collect();
-    Ok(Some(NamedPrompt { text: text(rendered), warnings }))
+    let read = outside.key_value_files();
+    Ok(Some(NamedPrompt { text: text(rendered), warnings, read }))
 }
 
 fn text(Rendered { system, messages, prompt }: Rendered) -> String {

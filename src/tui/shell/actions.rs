@@ -15,7 +15,7 @@ use crate::support::threads;
 use crate::task::prompt::NamedPrompt;
 use crate::task::server::FilledPrompt;
 use crate::tui::commands::Wrong;
-use crate::tui::input::{Candidates, mentions, unquoted};
+use crate::tui::input::{Candidates, meanings, mentions, unquoted};
 use crate::tui::model::{
     Action, Choice, CommandOutput, EditorFailure, Event, Expansion, Note, Outgoing, PromptSource,
     Switch,
@@ -100,9 +100,9 @@ impl Shell<'_> {
                 Wrong::Unknown(word.to_owned()).to_string()
             };
             let prompt = prompts(named).and_then(|prompt| prompt.ok_or_else(unknown));
-            let expansion = prompt.map(|NamedPrompt { text, warnings }| Expansion {
+            let expansion = prompt.map(|NamedPrompt { text, warnings, read }| Expansion {
                 prompt: FilledPrompt { text, attachments: Vec::new() },
-                mentions: mentions(&line),
+                mentions: mentions_besides(&line, &read),
                 warnings: warnings.iter().map(|warning| clean(warning)).collect(),
             });
             Event::Expanded { line, joins, prompt: expansion.map_err(|why| clean(&why)) }
@@ -401,6 +401,12 @@ impl Shell<'_> {
         }
         attachments
     }
+}
+
+/// The files that `line` mentions with `@` for the model: those in `read` are values of flags.
+fn mentions_besides(line: &str, read: &[String]) -> Vec<String> {
+    let is_read = |name: &str| read.iter().any(|path| path == name);
+    mentions(line).into_iter().filter(|mention| !meanings(mention).any(is_read)).collect()
 }
 
 fn model_choice(switch: Switch) -> ModelChoice {
