@@ -4,8 +4,7 @@
 use super::consent::READ_TIME;
 use super::hint::size;
 use super::lines::unescaped;
-use super::prompts::expand;
-use super::{Action, Note, State};
+use super::{Action, Expansion, Note, State};
 use crate::protocol::command::Decision;
 use crate::tui::commands::{Command, Wrong};
 use crate::tui::input::{meanings, mentions};
@@ -55,14 +54,14 @@ pub(crate) struct Large {
 }
 
 /// A prompt that is sent once its files are measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Draft {
     /// The text of the editor; `joins`: as part of the active run.
     Written { text: String, joins: bool },
     /// A prompt from a typed line.
     Line(String),
-    /// A typed line that may name the prompt of a command file.
-    Named(String),
+    /// The prompt that `line` stands for.
+    Named { line: String, expansion: Expansion, joins: bool },
     /// The prompt after `/edit` in a line.
     Edit(String),
 }
@@ -139,6 +138,29 @@ impl State {
     /// The action before the text of the editor is sent; `None`: none.
     pub(super) fn measured_first(&mut self, joins: bool) -> Option<Vec<Action>> {
         let text = self.editor.expanded();
+        let mentions = self.files_of_draft(&text);
+        self.asked_first(mentions, Draft::Written { text, joins })
+    }
+
+    /// Sends the prompt that `line` stands for, once its files are measured.
+    pub(super) fn send_named(
+        &mut self,
+        line: &str,
+        expansion: Expansion,
+        joins: bool,
+    ) -> Vec<Action> {
+        let mentions = expansion.mentions.clone();
+        let draft = Draft::Named { line: line.to_owned(), expansion, joins };
+        if self.lines.is_some() {
+            return self.send_line(draft);
+        }
+        let first = self.asked_first(mentions, draft.clone());
+        first.unwrap_or_else(|| self.send_draft(draft))
+    }
+
+    /// The action before `draft`, which the text of the editor is or stands for, is sent; `None`: none.
+    fn asked_first(&mut self, mentions: Vec<String>, draft: Draft) -> Option<Vec<Action>> {
+        let text = self.editor.expanded();
         match std::mem::take(&mut self.attaching.question) {
             Question::Answered(answered) if answered == text => return None,
             Question::Asked { text: asked, since } if asked == text => {
@@ -153,8 +175,6 @@ impl State {
             | Question::AskedInLines(_)
             | Question::Answered(_) => {}
         }
-        let mentions = self.files_of_draft(&text);
-        let draft = Draft::Written { text, joins };
         (!mentions.is_empty()).then(|| vec![Action::Measure { mentions, draft }])
     }
 
@@ -162,7 +182,7 @@ impl State {
     pub(super) fn send_line(&mut self, draft: Draft) -> Vec<Action> {
         let mentions = match &draft {
             Draft::Line(text) => mentions(text),
-            Draft::Named(text) => self.files_of_draft(text),
+            Draft::Named { expansion, .. } => expansion.mentions.clone(),
             Draft::Edit(text) => self.newly_mentioned(self.last_message_id(), text),
             Draft::Written { .. } => Vec::new(),
         };
@@ -179,13 +199,18 @@ impl State {
         }
         let sizes = large.iter().map(|it| format!("{} has {}", clean(&it.name), size(it.bytes)));
         let sizes = sizes.collect::<Vec<_>>().join(", ");
-        match draft {
-            Draft::Written { text, .. } => {
+        let written = match &draft {
+            Draft::Written { text, .. } => Some(text.clone()),
+            Draft::Named { .. } if self.lines.is_none() => Some(self.editor.expanded()),
+            Draft::Line(_) | Draft::Named { .. } | Draft::Edit(_) => None,
+        };
+        match written {
+            Some(text) => {
                 self.attaching.question = Question::Asked { text, since: self.now };
                 let them = if large.len() == 1 { "it" } else { "them" };
                 self.hint(format!("{sizes}: Enter again attaches {them}"));
             }
-            Draft::Line(_) | Draft::Named(_) | Draft::Edit(_) => {
+            None => {
                 let text = format!("{sizes}. Write y to send the prompt with that, or n");
                 self.note(Note::Warning, text);
                 self.attaching.question = Question::AskedInLines(draft);
@@ -202,7 +227,7 @@ impl State {
                 self.entered(joins)
             }
             Draft::Line(line) => self.submit(unescaped(&line), false),
-            Draft::Named(line) => expand(&line, false),
+            Draft::Named { line, expansion, joins } => self.send_expanded(&line, expansion, joins),
             Draft::Edit(text) => self.order(Command::Edit(Some(text))),
         }
     }
@@ -255,6 +280,7 @@ mod tests {
     use super::*;
     use crate::protocol::constants::code;
     use crate::protocol::proto::chat::{ChatAttachment, ChatRunStarted, ChatUserMessageAccepted};
+    use crate::task::server::FilledPrompt;
     use crate::tui::model::tests::Scene;
     use crate::tui::model::{Event, Lines, Piece};
     use crate::tui::terminal::keys::{Key, Press, Typed};
@@ -351,6 +377,51 @@ mod tests {
         scene.write("/edit to @a.png");
         scene.key(Key::Enter);
         assert_eq!((scene.state.shown_hint(), scene.state.editor.is_empty()), (Some(hint), false));
+    }
+
+    /// A line that names a prompt is expanded first: there may be none, and a flag may read the file.
+    #[test]
+    fn the_files_of_a_named_prompt_are_measured_once_it_is_there() {
+        let line = "/sum @a.png";
+        let expand = Action::Expand { line: line.to_owned(), joins: false };
+        let expanded = |prompt: Result<&[&str], &str>| {
+            let prompt = prompt.map(|mentions| {
+                let filled = FilledPrompt { text: "Sum up.".to_owned(), attachments: Vec::new() };
+                let mentions = mentions.iter().map(|it| (*it).to_owned()).collect();
+                Expansion { mentions, ..filled.into() }
+            });
+            let prompt = prompt.map_err(str::to_owned);
+            Event::Expanded { line: line.to_owned(), joins: false, prompt }
+        };
+        let mut scene = with_large(&[("a.png", 2_000_000)]);
+        scene.write(line);
+        scene.key(Key::Enter);
+        assert_eq!((scene.actions.last(), scene.state.shown_hint()), (Some(&expand), None));
+        scene.event(expanded(Err("there is no command /sum")));
+        assert_eq!(scene.state.shown_hint(), Some("there is no command /sum"));
+        scene.event(expanded(Ok(&["a.png"])));
+        assert_eq!(scene.state.shown_hint(), Some("a.png has 2.0 MB: Enter again attaches it"));
+        assert_eq!((scene.asked().len(), scene.state.editor.text()), (0, line));
+        scene.after(300);
+        scene.key(Key::Enter);
+        assert_eq!(scene.actions.last(), Some(&expand));
+        scene.event(expanded(Ok(&["a.png"])));
+        assert_eq!((scene.asked().len(), scene.state.editor.text()), (1, ""));
+        scene.write(line);
+        scene.key(Key::Enter);
+        scene.event(expanded(Ok(&[])));
+        assert_eq!(scene.asked().len(), 2, "the file is not attached");
+
+        for (answer, asked) in [("y", 1), ("n", 0)] {
+            let mut scene = with_large(&[("a.png", 2_000_000)]);
+            scene.state.lines = Some(Lines::new(true));
+            scene.event(Event::Line(line.to_owned()));
+            assert_eq!(scene.actions.last(), Some(&expand));
+            scene.event(expanded(Ok(&["a.png"])));
+            assert!(scene.asked().is_empty() && scene.state.attaching.asks_in_lines());
+            scene.event(Event::Line(answer.to_owned()));
+            assert_eq!(scene.asked().len(), asked, "{answer}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Lines in place of keys, from a pipe or a screen reader: each is handled when what was asked
 //! before it has ended, so that a command finds what the lines before it have made.
 
+use super::prompts::expand;
 use super::{Action, Draft, Event, LEAVE_TIME, Note, State};
 use crate::output::approval;
 use crate::protocol::command::Decision;
@@ -273,7 +274,7 @@ impl State {
             }
             Some(Ok(Command::Edit(Some(text)))) => self.send_line(Draft::Edit(text)),
             Some(Ok(command)) => self.order(command),
-            Some(Err(Wrong::Unknown(_))) => self.send_line(Draft::Named(line.to_owned())),
+            Some(Err(Wrong::Unknown(_))) => expand(line, false),
             Some(Err(wrong)) => {
                 self.note(Note::Error, wrong.to_string());
                 Vec::new()

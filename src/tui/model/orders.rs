@@ -94,9 +94,7 @@ impl State {
             }),
             None | Some(Err(Wrong::Unknown(_))) if self.waits_for_output() => Vec::new(),
             // It may be a prompt of a command file, and stays meanwhile.
-            Some(Err(Wrong::Unknown(_))) => {
-                self.measured_first(joins).unwrap_or_else(|| expand(&text, joins))
-            }
+            Some(Err(Wrong::Unknown(_))) => expand(&text, joins),
             // It stays where it can be corrected.
             Some(Err(wrong)) => {
                 self.hint(wrong.to_string());

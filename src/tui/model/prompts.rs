@@ -30,11 +30,7 @@ impl State {
         }
         if is_line {
             let may_send = self.may_send_line(line);
-            return if may_send {
-                self.submit_expanded(line, expansion, joins)
-            } else {
-                Vec::new()
-            };
+            return if may_send { self.send_named(line, expansion, joins) } else { Vec::new() };
         }
         if self.is_opening || self.waiting.len() >= WAITING_MAX {
             return self.not_expanded("nothing can be sent now; Esc takes back what waits");
@@ -42,9 +38,21 @@ impl State {
         if !self.may_send() {
             return Vec::new();
         }
-        self.keep_folds();
-        self.editor.take();
-        self.edits = None;
+        self.send_named(line, expansion, joins)
+    }
+
+    /// Asks the model the prompt that `line` stands for, which is taken out of the editor.
+    pub(super) fn send_expanded(
+        &mut self,
+        line: &str,
+        expansion: Expansion,
+        joins: bool,
+    ) -> Vec<Action> {
+        if self.lines.is_none() {
+            self.keep_folds();
+            self.editor.take();
+            self.edits = None;
+        }
         self.submit_expanded(line, expansion, joins)
     }
 
