@@ -72,6 +72,8 @@ pub(crate) struct Envelope {
     breaks: CallBreaks,
     /// The provider call has no text so far.
     is_new_call: bool,
+    /// The text so far is an answer that does not match its schema.
+    is_rejected: bool,
     tool_calls: Vec<Value>,
     session: String,
     error: Option<Value>,
@@ -140,9 +142,10 @@ impl Envelope {
             View::Object(object) => self.object(object)?,
             View::Rejected(line) => self.line_rejected(line),
             View::Extracted(tally) => self.extracted(tally),
-            View::AnswerRejected(rejected) => self.warn(json!({
-                "code": "answer_rejected", "message": rejected.reason
-            })),
+            View::AnswerRejected(rejected) => {
+                self.is_rejected = true;
+                self.warn(json!({ "code": "answer_rejected", "message": rejected.reason }));
+            }
             View::Timing(timing) => self.timing(timing),
             View::UsageTotals(totals) => self.cost(totals),
             View::Error(error) => self.error(error),
@@ -198,8 +201,11 @@ impl Envelope {
                 text.push_str(piece);
             }
             EnvelopeData::Document(_, text) => {
-                if !piece.is_empty() && std::mem::take(&mut self.is_new_call) {
-                    text.clear();
+                if !piece.is_empty() {
+                    self.is_rejected = false;
+                    if std::mem::take(&mut self.is_new_call) {
+                        text.clear();
+                    }
                 }
                 text.push_str(piece);
             }
@@ -340,7 +346,7 @@ impl Envelope {
         let has_part = match &self.answer {
             EnvelopeData::Text(text) => !text.is_empty(),
             EnvelopeData::Document(document, text) => {
-                document.is_some() || !text.is_empty() && !self.is_new_call
+                document.is_some() || !text.is_empty() && !self.is_rejected
             }
             EnvelopeData::Objects(list) => !list.is_empty(),
             EnvelopeData::Frames(_) => false,

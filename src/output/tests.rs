@@ -2,12 +2,16 @@
 
 use super::{Beginning, Envelope, EnvelopeData, Format, JsonStream, Layout, Text};
 use crate::conversation::event::Usage;
+use crate::protocol::constants::code;
 use crate::protocol::proto::chat::{
     ChatProviderCallFinished, ChatProviderCallStarted, ChatTextPatch, ChatToolCallRequested,
     ChatToolExecutionStarted, ChatToolResultReady, UsageInfo,
 };
-use crate::protocol::proto::extract::{ExtractionFinished, LineRejected, ObjectExtracted};
-use crate::protocol::wire;
+use crate::protocol::proto::extract::{
+    AnswerRejected, ExtractionFinished, LineRejected, ObjectExtracted,
+};
+use crate::protocol::proto::rpc::ErrorFrame;
+use crate::protocol::wire::{self, Body};
 use crate::session::{ExitCode, Uptime};
 use serde_json::{Value, json};
 
@@ -78,6 +82,21 @@ fn document(answer: EnvelopeData, payloads: Vec<crate::protocol::any::Any>) -> V
     format.usage(Usage { reasoning_tokens: None, ..Usage::default() });
     format.usage(Usage { reasoning_tokens: Some(3), ..Usage::default() });
     serde_json::from_str(&written(format, payloads)).expect("JSON")
+}
+
+/// The document of a run that fails after these payloads.
+fn failed(answer: EnvelopeData, payloads: Vec<crate::protocol::any::Any>) -> Value {
+    let mut envelope = Envelope::new(Layout::Json, answer, serde_json::Map::new());
+    let session = crate::protocol::id::SessionId::new("mine").expect("a name");
+    let ordinal = crate::protocol::id::Ordinal(1);
+    let events = payloads.into_iter().map(|payload| wire::ui_event(ordinal, payload));
+    let error = ErrorFrame { code: code::RUN_FAILED.to_owned(), ..ErrorFrame::default() };
+    for body in events.chain([Body::Error(error)]) {
+        envelope.frame(&wire::frame(&session, None, body)).expect("it has a JSON form");
+    }
+    let mut out = Vec::new();
+    envelope.end(Uptime::default(), ExitCode::RunFailed, &mut out).expect("it has a JSON form");
+    serde_json::from_slice(&out).expect("JSON")
 }
 
 /// Two provider calls with words each, and two tool calls between them.
@@ -178,6 +197,23 @@ fn values_are_those_of_the_last_call() {
     assert_eq!(document(EnvelopeData::Document(None, String::new()), calls)["data"], json!(2));
     let without = document(EnvelopeData::Document(None, String::new()), a_loop());
     assert_eq!(without["data"], "It is noon.");
+}
+
+/// Text before a tool call is a part of an answer that never came; a rejected answer is whole.
+#[test]
+fn the_text_of_an_earlier_call_is_truncated_if_the_next_one_fails() {
+    let rejected = || AnswerRejected::default().into();
+    for (payloads, is_truncated) in [
+        (vec![call_finished(1, 1), call_started()], true),
+        (vec![rejected(), call_started()], false),
+        (vec![rejected(), call_started(), text("")], false),
+        (vec![rejected(), call_started(), text("It")], true),
+    ] {
+        let payloads = [vec![call_started(), text("Let me look.")], payloads].concat();
+        let document = failed(EnvelopeData::Document(None, String::new()), payloads);
+        assert_eq!(document["meta"]["truncated"], is_truncated, "{document}");
+        assert!(document["data"].is_string(), "{document}");
+    }
 }
 
 /// A block scalar would not do: libyaml and yaml.v3 refuse one whose first line begins with a tab.
