@@ -177,13 +177,23 @@ impl Envelope {
         self.warn(json!({ "code": code, "message": message }));
     }
 
-    /// What the values are looked for in is the text of the last call. Earlier text stays until there is other: the
-    /// call may fail, as one that repairs an answer.
+    /// What the values are looked for in is the text of the last call. Earlier text, and the values of JSON Lines, stay
+    /// until there is other text: the call may fail, as one that repairs an answer.
     fn call_started(&mut self) {
         self.breaks.call_started();
         self.is_new_call = true;
+        if let EnvelopeData::Document(document, _) = &mut self.answer {
+            *document = None;
+        }
+    }
+
+    /// The provider call has text, which takes the place of what an earlier one has brought.
+    fn answer_begun(&mut self) {
+        if !std::mem::take(&mut self.is_new_call) {
+            return;
+        }
         match &mut self.answer {
-            EnvelopeData::Document(document, _) => *document = None,
+            EnvelopeData::Document(_, text) => text.clear(),
             EnvelopeData::Objects(objects) => {
                 objects.clear();
                 // Their numbers are of lines of the earlier text.
@@ -195,20 +205,16 @@ impl Envelope {
     }
 
     fn text(&mut self, piece: &str) {
+        if !piece.is_empty() {
+            self.is_rejected = false;
+            self.answer_begun();
+        }
         match &mut self.answer {
             EnvelopeData::Text(text) => {
                 text.push_str(self.breaks.before(piece));
                 text.push_str(piece);
             }
-            EnvelopeData::Document(_, text) => {
-                if !piece.is_empty() {
-                    self.is_rejected = false;
-                    if std::mem::take(&mut self.is_new_call) {
-                        text.clear();
-                    }
-                }
-                text.push_str(piece);
-            }
+            EnvelopeData::Document(_, text) => text.push_str(piece),
             EnvelopeData::Objects(_) | EnvelopeData::Frames(_) => {}
         }
     }
@@ -280,6 +286,10 @@ impl Envelope {
         code: ExitCode,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
+        if matches!(self.answer, EnvelopeData::Objects(_)) && self.error.is_none() {
+            // A last call without text has answered with no value.
+            self.answer_begun();
+        }
         if let EnvelopeData::Text(text) = &self.answer
             && code == ExitCode::Ok
             && !text.is_empty()
@@ -428,7 +438,8 @@ impl Envelope {
 
     fn extracted(&mut self, tally: &ExtractionFinished) {
         let objects = match &self.answer {
-            // The tally is of all provider calls, the list has the values of the last one.
+            EnvelopeData::Objects(_) if self.is_new_call => 0,
+            // The tally is of all provider calls, the list has the values of the last one with text.
             EnvelopeData::Objects(objects) => objects.len() as u64,
             EnvelopeData::Text(_) | EnvelopeData::Document(..) | EnvelopeData::Frames(_) => {
                 tally.objects

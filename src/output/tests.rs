@@ -249,7 +249,7 @@ fn values_of_earlier_calls_are_none_that_were_found() {
     for (payloads, is_reported) in [
         (vec![finished(1, false)], true),
         (vec![finished(1, true)], false),
-        (vec![object("2"), finished(2, false)], false),
+        (vec![text("2"), object("2"), finished(2, false)], false),
     ] {
         let payloads = [earlier.clone(), payloads].concat();
         let document = document(EnvelopeData::Objects(Vec::new()), payloads.clone());
@@ -269,10 +269,32 @@ fn rejected_lines_are_those_of_the_last_call() {
     let earlier = (0..150).map(|_| rejected("earlier"));
     let mut payloads = vec![call_started()];
     payloads.extend(earlier);
-    payloads.extend([call_started(), rejected("last"), object("2")]);
+    payloads.extend([call_started(), text("last\n2\n"), rejected("last"), object("2")]);
     let document = document(EnvelopeData::Objects(Vec::new()), payloads);
     let expected = json!([{ "code": "line_rejected", "line": 1, "message": "last" }]);
     assert_eq!(document["warnings"], expected);
+}
+
+/// What there was of an answer when the run failed is kept; a call that succeeds without text has no values.
+#[test]
+fn values_of_an_earlier_call_stay_if_the_next_one_fails() {
+    let rejected = || LineRejected { line: 2, ..Default::default() }.into();
+    let earlier = vec![call_started(), text("1\nprose"), object("1"), rejected(), call_started()];
+    let check = |document: Value, expected: Value, warnings: usize, is_truncated: bool| {
+        let warned = document["warnings"].as_array().map(Vec::len);
+        assert_eq!((&document["data"], warned), (&expected, Some(warnings)), "{document}");
+        assert_eq!(document["meta"]["truncated"], is_truncated, "{document}");
+        assert_eq!(document["meta"]["total"], expected.as_array().map_or(0, Vec::len));
+    };
+    let objects = || EnvelopeData::Objects(Vec::new());
+    check(failed(objects(), earlier.clone()), json!([1]), 1, true);
+    check(
+        document(objects(), [earlier.clone(), vec![call_finished(1, 1)]].concat()),
+        json!([]),
+        0,
+        false,
+    );
+    check(failed(objects(), [earlier, vec![text("2")]].concat()), json!([]), 0, false);
 }
 
 #[test]
