@@ -76,9 +76,11 @@ impl Echo {
         let (turns, count) = (spec.transcript.turns(), spec.transcript.turn_count());
         let scripted = self.scripted(turns)?;
         sink.send(EngineEvent::CallStarted).await;
+        // A summary has no tool calls, and one without text would be none: the conversation would not be compacted.
+        let is_summary = spec.purpose == Purpose::Summary;
+        let scripted = scripted.filter(|call| !is_summary || !call.text.trim().is_empty());
         if let Some(mut call) = scripted {
-            if spec.purpose == Purpose::Summary {
-                // A call of a tool in place of a summary would be none, and the conversation would not be compacted.
+            if is_summary {
                 call.tools.clear();
             }
             return self.play(call, sink).await;

@@ -7,7 +7,7 @@ use crate::frames::{Frame, cancel, errors, finished_text, snapshot, submit};
 use crate::interface::Interface;
 use crate::once::{Once, duologue};
 use crate::provider::{Provider, Request, Step};
-use crate::server::{Folder, KEY, Server, openai};
+use crate::server::{Folder, KEY, Server, echo, openai};
 use crate::sessions::sessions;
 use crate::store::{events, kill};
 use serde_json::{Value, json};
@@ -540,6 +540,29 @@ fn a_request_for_it_can_be_cancelled_and_fails_without_a_summary() {
     assert!(error.contains("send the compact again") && !error.contains("on-busy"), "{error}");
     assert_eq!(errors(&frames, "c2"), ["compaction_failed"]);
     assert_eq!(texts(&provider.wait_request(4)), ["first prompt", "one", "second prompt"]);
+}
+
+/// The line of the script would be the tool call alone, which is no summary.
+#[test]
+fn a_conversation_with_a_script_that_begins_with_a_tool_call_can_be_compacted() {
+    let folder = Folder::new();
+    let script = folder.name("script");
+    let lines = "{\"tools\":[{\"name\":\"get_time\"}]}\n{\"text\":\"It is noon.\"}\n";
+    std::fs::write(&script, lines).expect("a file");
+    let options = ["--echo-script", &script, "--compact-prompt", "Sum up."];
+    let mut server = echo(&[&options[..], &["--extensions", "compaction"]].concat()).start();
+    server.send(r#"{"requestId":"d","declareTools":{"tools":[{"name":"get_time"}]}}"#);
+    assert_eq!(server.wait_done("d"), "ok");
+    server.send(submit("r1", &long(&long(&long(&long("Noon?"))))));
+    server.wait_event("FrontendToolCallRequested");
+    let result = json!({ "toolCallId": "call_1", "result": { "text": "12:00" } });
+    server.send(json!({ "requestId": "t", "toolResult": result }).to_string());
+    assert_eq!(server.wait_done("r1"), "ok");
+    server.send(compact("c1", json!({})));
+    assert_eq!(server.wait_done("c1"), "ok");
+    let frames = server.finish().frames;
+    let compacted = frames.iter().find(|frame| frame.is_event("Compacted")).expect("an event");
+    assert!(compacted.payload("summary").contains("Sum up."), "{compacted:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! After the last line the engine answers as without a script. Each turn begins with the first. A call that makes a
-//! summary has the text of its line without the tools.
+//! summary has the text of its line without the tools; where that is blank, the engine answers as without a script.
 
 use super::super::{RunError, SettingNames};
 use super::open;
