@@ -547,7 +547,8 @@ fn command_files_are_commands() {
     let folder = Folder::new();
     let commands = folder.path("config/duologue/commands");
     fs::create_dir_all(&commands).expect("a folder");
-    let file = "name: sum\nshort: Sums up.\nflags:\n  - {name: words, type: int, default: 5}\n\
+    let file = "name: sum\nshort: \"Sums \\e[2J up.\"\nflags:\n\
+                \x20 - {name: words, type: int, default: 5}\n\
                 arguments:\n  - {name: file, type: stringFromFile}\n\
                 prompt: 'In {{ .words }} words: {{ .file }}'\n";
     fs::write(commands.join("sum.yaml"), file).expect("a file");
@@ -555,8 +556,9 @@ fn command_files_are_commands() {
     let mut client = Client::start(&folder, &[]);
     let session = client.session(&folder.path(""));
     let update = client.update(&session, "available_commands_update");
+    let description = "Sums \\x1b[2J up.";
     let expected =
-        json!({ "name": "sum", "description": "Sums up.", "input": { "hint": "--words FILE" } });
+        json!({ "name": "sum", "description": description, "input": { "hint": "--words FILE" } });
     assert_eq!(update["availableCommands"][0], expected);
     assert_eq!(update["availableCommands"][1]["name"], "compact");
     // A path is relative to the folder of the session.

@@ -8,6 +8,7 @@ use crate::acp::schema::{AvailableCommand, CommandInput, Update};
 use crate::acp::services::{CommandFile, Opened};
 use crate::host::HostSettings;
 use crate::protocol::command::{Command, Page};
+use crate::support::terminal::escape_control;
 use serde_json::json;
 
 impl Dialog {
@@ -178,5 +179,5 @@ fn available(file: &CommandFile) -> AvailableCommand {
     let CommandFile { name, about, takes } = file;
     let description = if about.is_empty() { name } else { about };
     let input = (!takes.is_empty()).then(|| CommandInput { hint: takes.clone() });
-    AvailableCommand { name: name.clone(), description: description.clone(), input }
+    AvailableCommand { name: name.clone(), description: escape_control(description), input }
 }
