@@ -18,7 +18,7 @@ use super::traces::{Parent, Traces};
 use super::turns::Turns;
 use crate::protocol::command::Extension;
 use crate::protocol::id::{Ids, SessionId};
-use crate::store::{Namespace, OpenMode};
+use crate::store::{Namespace, OpenMode, StorePlace};
 use crate::support::lock;
 use futures_util::StreamExt;
 use holding::{Holding, hold};
@@ -159,7 +159,7 @@ impl Node {
         let session = wanted.session.take();
         let session = session.unwrap_or_else(|| Ids::new(Uuid::new_v4().as_u128()).session());
         let key = Key { namespace: caller.tenant.clone(), session };
-        self.check(&key)?;
+        self.check_new(&key)?;
         let attached = self.attach_to(key, caller.is_node, &wanted).await;
         match &attached {
             Ok(_) => &self.counts.attached_total,
@@ -169,16 +169,31 @@ impl Node {
         attached
     }
 
-    /// Checks that an id is none that only the store has, and that every store takes it.
+    /// Checks that a conversation of this id may begin: every store takes it.
+    pub(super) fn check_new(&self, key: &Key) -> Result<(), Refusal> {
+        if key.session.as_str().contains('\0') {
+            return has_zero();
+        }
+        self.check(key)
+    }
+
+    /// Checks that an id is none that only the store has, and that this store takes it: a file may have one with a zero
+    /// character from a process of one conversation.
     pub(super) fn check(&self, key: &Key) -> Result<(), Refusal> {
         let invalid = |why: &str| Err(Refusal::new(RefusalKind::Invalid, why));
-        if key.session.as_str().contains('\0') {
-            return invalid("the id of a conversation has no zero character; choose another one");
+        if key.session.as_str().contains('\0') && !self.takes_zeros() {
+            return has_zero();
         }
         if key.namespace.shown(key.namespace.stored(&key.session).as_str()).is_some() {
             return Ok(());
         }
         invalid("the id of a conversation does not begin with \"tenant:\"; choose another one")
+    }
+
+    /// Whether the stores take ids with zero characters: PostgreSQL has no text with one.
+    pub(super) fn takes_zeros(&self) -> bool {
+        let is_postgres = |place: &StorePlace| matches!(place, StorePlace::Postgres(_));
+        !self.services.places.iter().any(is_postgres)
     }
 
     async fn attach_to(
@@ -512,6 +527,11 @@ impl Node {
         held.ended.changed().await.ok();
         true
     }
+}
+
+fn has_zero() -> Result<(), Refusal> {
+    let why = "the id of a conversation has no zero character; choose another one";
+    Err(Refusal::new(RefusalKind::Invalid, why))
 }
 
 /// Has a conversation leave memory that nobody uses, and waits until it has; one that somebody uses by now stays.

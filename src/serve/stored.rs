@@ -10,8 +10,7 @@ use crate::protocol::proto::fleet::{ForkResponse, ListRequest, ListResponse, Ses
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, Frame};
 use crate::store::{
-    Deleted, Library, Namespace, NotAdded, OpenMode, StorePlace, StoreSettings, Summary,
-    add_session,
+    Deleted, Library, Namespace, NotAdded, OpenMode, StoreSettings, Summary, add_session,
 };
 use crate::support::terminal::escape_control;
 use crate::support::threads;
@@ -90,9 +89,7 @@ pub(super) async fn list(
         0 => PAGE,
         size => size.min(PAGE_MAX),
     };
-    let is_postgres = |place: &StorePlace| matches!(place, StorePlace::Postgres(_));
-    let takes_zeros = !node.services.places.iter().any(is_postgres);
-    let after = after(&request.page_token, takes_zeros)?;
+    let after = after(&request.page_token, node.takes_zeros())?;
     find(node, &caller.tenant, move |library| {
         // One more shows whether another page follows.
         let listing = library.newest(after.as_ref(), size + 1).map_err(failed)?;
@@ -104,8 +101,7 @@ pub(super) async fn list(
     .await
 }
 
-/// What a page token says; `None`: the first page. PostgreSQL takes no text with a zero character; a file may have an
-/// id with one from a process of one conversation.
+/// What a page token says; `None`: the first page. `takes_zeros`: whether the id in it may have zero characters.
 fn after(token: &str, takes_zeros: bool) -> Result<Option<Place>, Refusal> {
     if token.is_empty() {
         return Ok(None);
@@ -251,7 +247,7 @@ pub(super) async fn fork(
     let Key { namespace, session: from } = from;
     let session = to.unwrap_or_else(|| Ids::new(Uuid::new_v4().as_u128()).session());
     let to = Key { namespace: namespace.clone(), session: session.clone() };
-    node.check(&to)?;
+    node.check_new(&to)?;
     if node.holds(&to) {
         return Err(is_there());
     }

@@ -3,7 +3,7 @@
 use crate::frames::{Frame, finished_text, snapshot, submit};
 use crate::once;
 use crate::process::{DEADLINE, eventually};
-use crate::serve_node::{Node, http, wait};
+use crate::serve_node::{Node, attach, http, wait};
 use crate::serve_tenants::line;
 use crate::serve_watched::metrics;
 use crate::server::Folder;
@@ -569,7 +569,7 @@ fn stored_conversations_are_listed_exported_copied_and_deleted() {
 
 /// A process of one conversation may have stored it.
 #[test]
-fn an_id_with_a_zero_character_is_a_place_in_the_list() {
+fn a_stored_id_with_a_zero_character_is_listed_read_copied_and_deleted() {
     let folder = Folder::new();
     let store = folder.name("store.db");
     let node = Node::start(&["--store", &store]);
@@ -595,6 +595,21 @@ fn an_id_with_a_zero_character_is_a_place_in_the_list() {
     }
     ids.sort();
     assert_eq!(ids, ["a\0b", "one", "three"]);
+    let (odd, path) = (|| "a\0b".to_owned(), "/v1/sessions/a%00b");
+    assert_eq!(document(&call(&node, Method::GET, path, "").1)["sessionId"], odd());
+    let export = call(&node, Method::GET, &format!("{path}/export"), "").1;
+    assert_eq!(frames(&export)[1].messages()[0], ("user", "hello"));
+    // It neither goes on nor begins here.
+    let refused = node.try_attach(attach(&odd())).err().map(|status| status.code());
+    assert_eq!(refused, Some(Code::InvalidArgument));
+    let mut fork = |from, to| {
+        let copied = client.fork(ForkRequest { session_id: from, new_session_id: to });
+        wait(copied).map_err(|status| status.code())
+    };
+    assert_eq!(fork("one".to_owned(), "c\0d".to_owned()).err(), Some(Code::InvalidArgument));
+    assert!(fork(odd(), "copy".to_owned()).is_ok());
+    assert_eq!(call(&node, Method::DELETE, path, "").0, 200);
+    assert_eq!(call(&node, Method::GET, path, "").0, 404);
 }
 
 #[test]
