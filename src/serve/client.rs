@@ -731,7 +731,7 @@ mod tests {
         }
         let done = Arc::new(wire::frame(&session, Some(&run), wire::done(Done::Ok)));
         log.push(Arc::clone(&done), Audience::All);
-        log.trim();
+        log.trim(None);
         reader.client.place = Place::At(log.end());
         assert!(!log.has(Position(0)));
         let last = [done];
@@ -767,7 +767,7 @@ mod tests {
         for id in [&one, &two, &three] {
             log.push(done(id), Audience::All);
         }
-        log.trim();
+        log.trim(None);
         assert!(!log.has(Position(0)));
         let sent_again = |reader: &mut Reader, id: &RequestId, log: &FrameLog| {
             reader.client.place = Place::At(log.end());

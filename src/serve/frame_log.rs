@@ -143,9 +143,10 @@ impl FrameLog {
         self.bytes > FRAMES_BYTES_MAX && self.pieces.len() > 1
     }
 
-    /// The oldest frames go. One frame always stays.
-    pub(super) fn trim(&mut self) {
-        while self.is_full() {
+    /// The oldest frames go. One frame always stays, and those from `ahead` on do, the place of the client that is
+    /// furthest ahead: the engine waits until it has taken them.
+    pub(super) fn trim(&mut self, ahead: Option<Position>) {
+        while self.is_full() && !ahead.is_some_and(|at| self.stays_for(at)) {
             let Some(gone) = self.pieces.pop_front() else { break };
             // Its bytes are not counted.
             let is_large = self.large.take_if(|large| large.at == gone.first).is_some();
@@ -153,6 +154,18 @@ impl FrameLog {
             self.short = self.short.saturating_sub(1);
             self.floor = self.floor.max(gone.last().unwrap_or_default());
         }
+    }
+
+    /// Whether the oldest piece stays for a client at this place. Nothing does where the answers to requests take as much
+    /// as frames may: the engine does not produce them, and so does not hold them back.
+    fn stays_for(&self, at: Position) -> bool {
+        let end = self.pieces.get(1).map_or(self.end, |next| next.first);
+        let is_answer = |piece: &&Piece| {
+            let is_large = self.large.is_some_and(|large| large.at == piece.first);
+            piece.audience == Audience::Askers && !is_large
+        };
+        let answers = || self.pieces.iter().filter(is_answer).map(Piece::bytes).sum::<usize>();
+        end > at && answers() <= FRAMES_BYTES_MAX
     }
 
     /// Keeps the oldest piece that is not short yet with the one before it, if both are patches of one segment.
@@ -339,7 +352,7 @@ mod tests {
         let mut log = FrameLog::default();
         for ordinal in 1..=10_000 {
             log.push(event(ordinal), Audience::All);
-            log.trim();
+            log.trim(None);
         }
         let kept = log.pieces.len() * std::mem::size_of::<Frame>();
         assert!(log.pieces.len() > 500 && kept < FRAMES_BYTES_MAX, "{}", log.pieces.len());
@@ -420,7 +433,7 @@ mod tests {
         let pushed = 20_000;
         for ordinal in 1..=pushed {
             log.push(patch(ordinal, "one", &mut said, text), Audience::All);
-            log.trim();
+            log.trim(None);
             assert!(log.bytes() <= FRAMES_BYTES_MAX, "{ordinal}");
         }
         let first = log.first();
@@ -453,6 +466,28 @@ mod tests {
     }
 
     #[test]
+    fn what_the_client_furthest_ahead_has_not_taken_stays_but_for_many_answers() {
+        const FRAMES: u64 = 5;
+        let mut log = FrameLog::default();
+        for _ in 0..FRAMES {
+            log.push(large(), Audience::All);
+        }
+        let first_after = |log: &mut FrameLog, ahead: u64| {
+            log.trim(Some(Position(ahead)));
+            log.first().0
+        };
+        assert_eq!(first_after(&mut log, 0), 0);
+        assert_eq!(first_after(&mut log, 2), 2);
+        log.push(done("r"), Audience::Askers);
+        assert_eq!(first_after(&mut log, 2), 2, "a few answers");
+        assert_eq!(first_after(&mut log, FRAMES + 1), FRAMES - 1, "all is taken");
+        for _ in 0..3 {
+            log.push(large(), Audience::Askers);
+        }
+        assert!(first_after(&mut log, FRAMES - 1) > FRAMES - 1 && !log.is_full());
+    }
+
+    #[test]
     fn a_client_goes_on_after_the_last_event_that_it_has() {
         let mut log = FrameLog::default();
         log.begin(Ordinal(4));
@@ -475,7 +510,7 @@ mod tests {
         log.push(large(), Audience::All);
         log.push(event(2), Audience::All);
         assert!(log.has(Position(0)) && log.is_full(), "they stay until they are asked to go");
-        log.trim();
+        log.trim(None);
         assert!(!log.has(Position(0)) && log.has(log.end()));
         assert_eq!(log.after(Ordinal(0)), None);
         assert!(log.after(Ordinal(1)).is_some());
@@ -508,7 +543,7 @@ mod tests {
             }
             log.push(snapshot(LARGE), Audience::All);
             log.push(done("r"), Audience::All);
-            log.trim();
+            log.trim(None);
             let missed = log.after(Ordinal(ordinal - 3)).expect("the last events are there");
             let frames: Vec<_> = (missed.0..log.end().0).map(Position).collect();
             let frames: Vec<_> = frames.into_iter().filter_map(|at| log.get(at)).collect();
@@ -532,13 +567,13 @@ mod tests {
         for _ in 0..2 {
             log.push(snapshot(LARGE_SNAPSHOT_BYTES), Audience::Askers);
         }
-        log.trim();
+        log.trim(None);
         assert!(log.get(Position(1)).is_some_and(|it| it.frame.frame.is_some()));
         assert_eq!(log.after(Ordinal(1)), Some(Position(1)));
         log.push(large(), Audience::All);
         log.push(large(), Audience::All);
         log.push(large(), Audience::All);
-        log.trim();
+        log.trim(None);
         assert!(!log.has(Position(1)) && log.bytes() <= FRAMES_BYTES_MAX, "{}", log.bytes());
     }
 
@@ -551,7 +586,7 @@ mod tests {
         log.taken(log.end());
         log.taken(Position(0));
         log.push(snapshot(LARGE_SNAPSHOT_BYTES), Audience::All);
-        log.trim();
+        log.trim(None);
         assert!(log.get(Position(1)).is_some_and(|it| it.frame.frame.is_some()));
     }
 

@@ -1,6 +1,6 @@
 //! A node over plain HTTP, as scripts and browsers use it, and what it has stored.
 
-use crate::frames::{Frame, finished_text, snapshot, submit};
+use crate::frames::{Frame, finished_text, patched_text, snapshot, submit};
 use crate::once;
 use crate::process::{DEADLINE, eventually};
 use crate::serve_node::{Node, attach, http, wait};
@@ -102,6 +102,22 @@ fn a_request_that_is_sent_again_has_the_same_answer() {
     let answer = frames(&body);
     assert!(answer[0].is_snapshot() && answer[1].ends("r"), "{body}");
     assert_eq!(call(&node, Method::POST, path, &prompt).1, body);
+}
+
+/// Its end has the whole text several times, which is more than a node keeps of a conversation.
+#[test]
+fn a_client_that_reads_at_once_is_shown_all_of_a_long_answer() {
+    const WORDS: usize = 300;
+    let node = Node::start(&[]);
+    let prompt = vec!["x".repeat(1_000); WORDS].join(" ");
+    let (status, body) =
+        call(&node, Method::POST, "/v1/sessions/s/requests", &submit("r", &prompt));
+    assert_eq!(status, 200);
+    let answer = frames(&body);
+    assert!(answer.iter().all(|frame| frame.id() == "r"), "no snapshot takes their place");
+    let said = format!("Turn 1. You said: {prompt}");
+    assert!(patched_text(&answer, "r") == said && finished_text(&answer, "r") == said);
+    assert_eq!(answer.iter().filter(|frame| frame.is_event("ChatRunFinished")).count(), 1);
 }
 
 /// Its frames are more than a node keeps of a conversation.

@@ -161,11 +161,17 @@ impl Conversation {
     fn keep(&mut self, frame: Arc<Frame>, audience: Audience) -> usize {
         let bytes = self.log.push(frame, audience);
         if self.log.is_full() {
-            // Who can't take it is given a snapshot later, when all that goes with this frame has been shown.
+            // Who misses some is given a snapshot later, when all that goes with this frame has been shown.
             self.serve_once();
-            self.log.trim();
+            self.trim();
         }
         bytes
+    }
+
+    /// The oldest frames go, but for those that the client furthest ahead has still to be given.
+    fn trim(&mut self) {
+        let ahead = self.clients.iter().filter_map(Client::place).max();
+        self.log.trim(ahead);
     }
 
     fn answered_own(&mut self, frame: Frame) {
@@ -229,6 +235,7 @@ impl Conversation {
         }
         let taken = self.clients.iter().filter_map(Client::place).min();
         self.log.taken(taken.unwrap_or(self.log.end()));
+        self.trim();
         let is_alone = self.clients.is_empty();
         match (is_alone, self.alone_since) {
             (true, None) => self.alone_since = Some(Instant::now()),
