@@ -279,6 +279,14 @@ mod tests {
         tenant: &Namespace,
         forwarding: &Forwarding,
     ) -> (mpsc::Sender<Frame>, Arc<Open>, Forwarded) {
+        slow_client_of((tenant, || ()), forwarding)
+    }
+
+    /// A client that is just being passed on when something else happens.
+    fn slow_client_of(
+        (tenant, meanwhile): (&Namespace, impl FnOnce()),
+        forwarding: &Forwarding,
+    ) -> (mpsc::Sender<Frame>, Arc<Open>, Forwarded) {
         let (to, sent) = mpsc::channel::<Frame>(1);
         let sent = ReceiverStream::new(sent).map(|frame| {
             let bytes = frame.encode_to_vec();
@@ -291,6 +299,7 @@ mod tests {
         let frames = Streaming::new_request(decoder, body, None, None);
         let place = Arc::new(Semaphore::new(1)).try_acquire_owned().expect("a place");
         let open = forwarding.open(tenant);
+        meanwhile();
         (to, Arc::clone(&open), forwarding.frames(frames, open, place))
     }
 
@@ -328,6 +337,11 @@ mod tests {
         assert_eq!(refusal, Refusal::unserved());
         assert!(poll!(of_bob.next()).is_pending());
         drop((ann_open, of_ann));
+        // One that is just being passed on.
+        let end = || forwarding.end_unserved(|tenant| *tenant != ann);
+        let (_ann, _, mut of_ann) = slow_client_of((&ann, end), &forwarding);
+        assert_eq!(of_ann.next().await, Some(Err(Refusal::unserved())));
+        drop(of_ann);
         // It is served again.
         forwarding.end_unserved(|_| true);
         let (_ann, _, mut of_ann) = client_of(&ann, &forwarding);

@@ -246,10 +246,11 @@ impl Node {
         if self.peers.is_own(holder) {
             return Err(Refusal::unavailable("the conversation leaves memory; attach again"));
         }
+        // First: its tenant may not be served any more by the time that the other node answers.
+        let open = self.forwarding.open(&key.namespace);
         let remote = self.peers.attach(holder, &key.namespace, (&key.session, wanted)).await?;
         self.counts.forwarded_total.fetch_add(1, Ordering::Relaxed);
         let Remote { hello, frames, requests, place } = remote;
-        let open = self.forwarding.open(&key.namespace);
         let frames = self.forwarding.frames(frames, Arc::clone(&open), place);
         let ends = (Source::There(Box::new(frames)), To::There { requests, open });
         let tenant = self.tenants.of(&key.namespace);
