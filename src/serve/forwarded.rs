@@ -4,6 +4,7 @@
 use super::client::OPEN_MAX;
 use super::peers::refusal;
 use super::refusal::Refusal;
+use crate::protocol::constants::code;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{Done, Frame};
 use crate::store::Namespace;
@@ -97,8 +98,8 @@ impl Forwarding {
             let at = ends.borrow_and_update().clone();
             Some((at, ends))
         });
-        let run = String::new();
-        Forwarded { frames, open, run, at, changes: changes.boxed(), _place: place }
+        let (run, reused) = Default::default();
+        Forwarded { frames, open, run, reused, at, changes: changes.boxed(), _place: place }
     }
 }
 
@@ -122,6 +123,16 @@ struct Ids {
     ended: HashSet<String>,
 }
 
+/// How a request has ended.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Handled,
+    /// Nothing has come of it, so that it is handled when it is sent again.
+    Refused,
+    /// Another request has its id: what is known of that one stays.
+    Reused,
+}
+
 impl Open {
     /// The client has sent a request; `comes_again`: one that is handled each time that it is sent.
     pub(super) fn asked(&self, id: &str, comes_again: bool) {
@@ -140,20 +151,24 @@ impl Open {
         self.is_closed.store(true, Ordering::Release);
     }
 
-    /// The client was shown a done; `is_refused`: nothing has come of its request.
-    fn answered(&self, id: &str, is_refused: bool) {
+    /// The client was shown a done, which says this of its request.
+    fn answered(&self, id: &str, end: End) {
         let mut ids = self.lock();
         if ids.open.remove(id) && ids.open.is_empty() {
             self.busy.send_modify(|busy| *busy -= 1);
         }
-        if is_refused {
-            ids.ended.remove(id);
-            return;
+        match end {
+            End::Handled => {
+                if ids.ended.len() >= ENDED_MAX {
+                    ids.ended.clear();
+                }
+                ids.ended.insert(id.to_owned());
+            }
+            End::Refused => {
+                ids.ended.remove(id);
+            }
+            End::Reused => {}
         }
-        if ids.ended.len() >= ENDED_MAX {
-            ids.ended.clear();
-        }
-        ids.ended.insert(id.to_owned());
     }
 
     fn is_empty(&self) -> bool {
@@ -184,8 +199,10 @@ impl Drop for Open {
 pub(super) struct Forwarded {
     frames: Streaming<Frame>,
     open: Arc<Open>,
-    /// The request of the newest event: it has started a run.
+    /// The request of the newest event, or of the newest run that has failed: a client may be shown no events of that.
     run: String,
+    /// The newest request that was refused as another one has its id.
+    reused: String,
     at: Ends,
     changes: BoxStream<'static, Ends>,
     _place: OwnedSemaphorePermit,
@@ -204,19 +221,26 @@ impl Forwarded {
             Some(Body::UiEvent(_) | Body::BackendEvent(_)) if self.run != *request_id => {
                 self.run.clone_from(request_id);
             }
+            Some(Body::Error(error)) => match error.code.as_str() {
+                code::RUN_FAILED | code::ENGINE_INIT_FAILED => self.run.clone_from(request_id),
+                code::REQUEST_ID_REUSED => self.reused.clone_from(request_id),
+                _ => {}
+            },
             Some(Body::Done(done)) => {
-                let is_refused = done.status == Done::Failed.as_str() && self.run != *request_id;
-                self.open.answered(request_id, is_refused);
+                let end = self.end(request_id, done.status == Done::Failed.as_str());
+                self.open.answered(request_id, end);
             }
-            Some(
-                Body::Hello(_)
-                | Body::Snapshot(_)
-                | Body::Error(_)
-                | Body::UiEvent(_)
-                | Body::BackendEvent(_),
-            )
+            Some(Body::Hello(_) | Body::Snapshot(_) | Body::UiEvent(_) | Body::BackendEvent(_))
             | None => {}
         }
+    }
+
+    /// How the request has ended that the client is just shown the done of.
+    fn end(&mut self, request: &str, has_failed: bool) -> End {
+        if std::mem::take(&mut self.reused) == request {
+            return End::Reused;
+        }
+        if has_failed && self.run != request { End::Refused } else { End::Handled }
     }
 }
 
@@ -258,6 +282,7 @@ impl Stream for Forwarded {
 mod tests {
     use super::*;
     use crate::protocol::id::{RequestId, SessionId};
+    use crate::protocol::proto::rpc::{ErrorFrame, UiEventFrame};
     use crate::protocol::wire;
     use axum::body::Body as HttpBody;
     use bytes::Bytes;
@@ -323,6 +348,48 @@ mod tests {
             open.asked("r", comes_again);
             assert_eq!(!open.is_empty(), is_open, "{status:?}");
         }
+    }
+
+    /// Neither by another request with its id, nor by its own end where its events are not shown.
+    #[tokio::test]
+    async fn a_request_that_was_answered_is_not_taken_for_a_refused_one() {
+        let forwarding = Forwarding::default();
+        let (to, open, mut frames) = client(&forwarding);
+        let session = SessionId::new("s").expect("an id");
+        let mut show = async |id: &str, bodies: Vec<Body>| {
+            for body in bodies {
+                to.send(wire::frame(&session, RequestId::new(id).as_ref(), body))
+                    .await
+                    .expect("room");
+                assert!(frames.next().await.expect("a frame").is_ok());
+            }
+        };
+        let failed = |code: &str| {
+            let error = ErrorFrame { code: code.to_owned(), ..Default::default() };
+            vec![Body::Error(error), wire::done(Done::Failed)]
+        };
+        let is_open = |id: &str, comes_again: bool| {
+            open.asked(id, comes_again);
+            !open.is_empty()
+        };
+        assert!(is_open("r", false));
+        show("r", vec![wire::done(Done::Ok)]).await;
+        assert!(is_open("r2", false));
+        show("r2", vec![Body::UiEvent(UiEventFrame::default()), wire::done(Done::Ok)]).await;
+        for comes_again in [false, true] {
+            assert_eq!(is_open("r", comes_again), comes_again, "another request with the id");
+            show("r", failed(code::REQUEST_ID_REUSED)).await;
+            assert!(!is_open("r", false));
+        }
+        assert!(is_open("run", false));
+        show("run", failed(code::RUN_FAILED)).await;
+        assert!(!is_open("run", false), "it has run");
+        assert!(is_open("other", false));
+        show("other", failed(code::REQUEST_ID_REUSED)).await;
+        assert!(
+            is_open("other", false),
+            "that of another client, which this one has not seen the end of"
+        );
     }
 
     #[tokio::test]
