@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_stream::wrappers::ReceiverStream;
 use uuid::Uuid;
 
@@ -173,7 +173,7 @@ impl Admitted {
         lines: Vec<RpcRequestLine>,
         tenant: &Arc<Tenant>,
     ) -> Result<Vec<Self>, Refusal> {
-        let more = u32::try_from(lines.len()).unwrap_or(u32::MAX).saturating_sub(1);
+        let more = beside_first(lines.len());
         let admit = |line: RpcRequestLine| {
             let held = tenant.receive(line.encoded_len() as u64)?;
             Ok(Self { line, held, refused: None })
@@ -183,6 +183,16 @@ impl Admitted {
         tenant.admit_more(more)?;
         Ok(admitted)
     }
+
+    /// Has those that nothing comes of, and that were taken then, use up nothing of the rate.
+    pub(super) fn give_back(all: &[Self], tenant: &Tenant, taken: Instant) {
+        tenant.give_back(beside_first(all.len()), taken);
+    }
+}
+
+/// The requests of a call that count beside it.
+fn beside_first(requests: usize) -> u32 {
+    u32::try_from(requests).unwrap_or(u32::MAX).saturating_sub(1)
 }
 
 impl Asker {

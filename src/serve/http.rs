@@ -238,8 +238,12 @@ async fn requests(
     // From here on each line is counted by itself.
     drop((body, held));
     // First: of a body that is beyond a limit no conversation begins.
+    let taken = Instant::now();
     let lines = Admitted::all(lines, &tenant)?;
-    let Attached { frames, mut asker, .. } = node.attach(&caller, wanted).await?;
+    // The client may send all of them again.
+    let give_back = |_: &Refusal| Admitted::give_back(&lines, &tenant, taken);
+    let attached = node.attach(&caller, wanted).await.inspect_err(give_back);
+    let Attached { frames, mut asker, .. } = attached?;
     let mut frames = frames.outlasting(node.services.times.detached);
     let is_one = lines.len() == 1;
     tokio::spawn(async move {

@@ -70,6 +70,13 @@ impl Rate {
         }
     }
 
+    /// Gives back requests that were taken then and came to nothing, but for the time that they have had since.
+    pub(super) fn give_back(&mut self, requests: u32, taken: Instant, now: Instant) {
+        let had = now.saturating_duration_since(taken);
+        let unused = self.interval.saturating_mul(requests).saturating_sub(had);
+        self.busy_until = self.busy_until.checked_sub(unused).unwrap_or(now);
+    }
+
     /// Whether it has room as if nothing was ever taken.
     pub(super) fn is_unused(&self, now: Instant) -> bool {
         self.busy_until <= now
@@ -111,6 +118,26 @@ mod tests {
         assert_eq!(rate.take(6, begin), Ok(()), "nothing else was taken");
         assert_eq!(rate.take(1, begin), Err(2500 * MS));
         assert_eq!(rate.take(1, begin + 2500 * MS), Ok(()));
+    }
+
+    #[test]
+    fn what_is_given_back_is_taken_again_but_for_the_time_that_has_passed() {
+        let begin = Instant::now();
+        let mut rate = Rate::new(10, begin);
+        for ms in [0, 400, 700] {
+            let now = begin + ms * MS;
+            assert_eq!(rate.take(10, now), Ok(()), "{ms}");
+            assert!(rate.take(1, now).is_err());
+            rate.give_back(10, now, now + 300 * MS);
+            assert!(rate.is_unused(now + 300 * MS));
+        }
+        let now = begin + 1000 * MS;
+        assert_eq!(rate.take(5, now), Ok(()));
+        // Their time is over: nothing of what others have taken since is given back.
+        let later = now + 500 * MS;
+        assert_eq!(rate.take(10, later), Ok(()));
+        rate.give_back(5, now, later);
+        assert_eq!(rate.take(1, later), Err(100 * MS));
     }
 
     #[test]

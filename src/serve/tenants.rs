@@ -118,6 +118,13 @@ impl Tenant {
         self.take(|rate, now| rate.take_more(requests, now)).map_err(|wait| self.beyond_rate(wait))
     }
 
+    /// Gives back so many requests that were taken then, and that nothing came of.
+    pub(super) fn give_back(&self, requests: u32, taken: Instant) {
+        if let Some(rate) = &self.rate {
+            lock(rate).give_back(requests, taken, Instant::now());
+        }
+    }
+
     /// Refuses a body with so many requests that nothing else of the tenant would be taken for a long time after it.
     pub(super) fn check_body(&self, requests: usize) -> Result<(), Refusal> {
         let most = u64::from(self.per_second) * BODY_RATE_MAX.as_secs();

@@ -124,6 +124,19 @@ fn a_body_with_requests_for_more_than_a_minute_of_a_rate_is_refused() {
     assert_eq!(call(&node, "/v1/info", "", None).0, 200, "nothing was counted");
 }
 
+#[test]
+fn a_body_whose_conversation_can_not_be_attached_to_counts_as_its_call_alone() {
+    const RATE: usize = 20;
+    let node = Node::start(&["--tenant-rate", &RATE.to_string()]);
+    let post = |path: &str, lines: usize| {
+        call(&node, path, "", Some(&"{\"snapshot\":{}}\n".repeat(lines))).0
+    };
+    assert_eq!(post("/v1/sessions/s/requests", 1), 200);
+    for _ in 0..3 {
+        assert_eq!(post("/v1/sessions/s/requests?opening=create", RATE - 5), 409);
+    }
+}
+
 /// Sends a body again as often as it is refused because of a limit.
 fn send_again(node: &Node, path: &str, body: &str) {
     eventually("it is taken", || {
