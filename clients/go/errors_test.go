@@ -113,7 +113,7 @@ func TestNotInstalled(t *testing.T) {
 
 func TestAFolderThatIsNotThere(t *testing.T) {
 	_, err := duologue.Start(t.Context(), duologue.Options{Dir: "/nowhere"})
-	contains(t, err.Error(), "can't be run in /nowhere, which is no folder")
+	contains(t, err.Error(), "can't be run in /nowhere, which is no folder that can be used")
 	equal(t, errors.Is(err, duologue.ErrNotInstalled), false)
 }
 

@@ -112,7 +112,7 @@ func startProcess(command []string, env []string, dir string, onStderr func(stri
 func notRun(program, dir string, err error) error {
 	if dir != "" {
 		if folder, failed := os.Stat(dir); failed != nil || !folder.IsDir() {
-			return fmt.Errorf("%s can't be run in %s, which is no folder: %w", program, dir, err)
+			return fmt.Errorf("%s can't be run in %s, which is no folder that can be used: %w", program, dir, err)
 		}
 	}
 	return fmt.Errorf("%w: %s can't be run: %w", ErrNotInstalled, program, err)

@@ -143,7 +143,7 @@ fn not_run(program: &Path, options: &Builder, error: &io::Error) -> Error {
     let program = program.display();
     match &options.folder {
         Some(folder) if !folder.is_dir() => Error::NoFolder(format!(
-            "{program} can't be run in {}, which is no folder",
+            "{program} can't be run in {}, which is no folder that can be used",
             folder.display()
         )),
         Some(_) | None => Error::NotInstalled(format!("{program} can't be run: {error}")),

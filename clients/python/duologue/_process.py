@@ -47,7 +47,7 @@ def own_binary() -> str | None:
 def not_run(program: str, cwd: str | os.PathLike[str] | None, error: OSError) -> DuologueError:
     """The error of a program that could not be started: the system does not say whether it is missing or its folder."""
     if cwd is not None and not os.path.isdir(cwd):
-        return DuologueError(f"{program} can't be run in {os.fspath(cwd)}, which is no folder.")
+        return DuologueError(f"{program} can't be run in {os.fspath(cwd)}, which is no folder that can be used.")
     return NotInstalled(f"{program} can't be run: {error}")
 
 

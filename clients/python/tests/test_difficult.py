@@ -935,7 +935,7 @@ class Errors(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual((await chat.run("x")).status, "ok")
 
     async def test_a_folder_that_is_not_there(self):
-        with self.assertRaisesRegex(duologue.DuologueError, "can't be run in /nowhere, which is no folder") as caught:
+        with self.assertRaisesRegex(duologue.DuologueError, "can't be run in /nowhere, which is no folder that can be used") as caught:
             await real(cwd="/nowhere").start()
         self.assertNotIsInstance(caught.exception, duologue.NotInstalled)
 

@@ -217,11 +217,14 @@ export class Duologue {
     if (store === undefined) throw new DuologueError("Only a conversation with a store can be copied.");
     const args = ["sessions", "fork", "--store", store, ...(turns ? ["--turns", String(turns)] : []), "--", this.sessionId];
     const options = { env: { ...process.env, ...env }, ...(cwd !== undefined && { cwd }), timeout: FORK_MS };
-    const { stdout } = await promisify(execFile)(binary, args, options).catch((error: ForkError) => {
-      throw forkError(binary, cwd, error);
-    });
+    let copy: string;
+    try {
+      copy = (await promisify(execFile)(binary, args, options)).stdout.trim();
+    } catch (error) {
+      throw forkError(binary, cwd, error as ForkError);
+    }
     const tools = [...this.#connection.tools.values()];
-    return await Duologue.start({ ...this.#connection.options, tools, session: stdout.trim() });
+    return await Duologue.start({ ...this.#connection.options, tools, session: copy });
   }
 
   /** Chooses what answers from the next prompt on. */

@@ -54,10 +54,29 @@ function canRun(path: string): boolean {
 
 /** The error of a program that could not be started: the system does not say whether it is missing or its folder. */
 export function notRun(program: string, cwd: string | undefined, error: Error): DuologueError {
-  if (cwd !== undefined && !statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) {
-    return new DuologueError(`${program} can't be run in ${cwd}, which is no folder.`);
+  if (cwd !== undefined && !isFolder(cwd)) {
+    return new DuologueError(`${program} can't be run in ${cwd}, which is no folder that can be used.`);
   }
   return new NotInstalled(`${program} can't be run: ${error.message}`);
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false; // Also one in a folder that may not be read.
+  }
+}
+
+/** Starts a process. Of some errors of the system, as of a folder that is a file, `spawn` has no event: it throws them. */
+function started(program: string, args: string[], options: { env: NodeJS.ProcessEnv; cwd: string | undefined }): ChildProcess {
+  try {
+    // In a group of its own: Ctrl-C at the terminal is for this program, which decides what stops.
+    return spawn(program, args, { stdio: "pipe", detached: true, ...options });
+  } catch (error) {
+    const isOfSystem = (error as NodeJS.ErrnoException).syscall !== undefined;
+    throw isOfSystem ? notRun(program, options.cwd, error as Error) : error;
+  }
 }
 
 // One listener for all clients: what is still there when this program ends, ends too.
@@ -77,8 +96,7 @@ export class Process {
     on: { bytes: (chunk: Buffer) => void; end: (failure?: Error) => void; stderr: (tail: string) => void },
   ) {
     const [program = "", ...args] = command;
-    // In a group of its own: Ctrl-C at the terminal is for this program, which decides what stops.
-    const child = spawn(program, args, { stdio: "pipe", detached: true, ...options });
+    const child = started(program, args, options);
     this.#child = child;
     running.add(child);
     this.#ended = new Promise((resolve) => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -748,11 +748,28 @@ test("an echo nobody asked for is a warning", async () => {
   }
 });
 
-test("a folder that is not there", async () => {
-  await assert.rejects(Duologue.start(real([], { cwd: "/nowhere" })), (error: Error) => {
-    return !(error instanceof duologue.NotInstalled) && /can't be run in \/nowhere, which is no folder/.test(error.message);
-  });
-});
+test("a folder that is not there", () =>
+  inFolder(async (folder) => {
+    // Also a file, a link to itself, and one in a folder that may not be read.
+    const [used, loop, locked] = [join(folder, "used"), join(folder, "loop"), join(folder, "locked")];
+    symlinkSync(loop, loop);
+    mkdirSync(join(locked, "inner"), { recursive: true });
+    chmodSync(locked, 0);
+    const folders = ["/nowhere", "/etc/passwd", loop, ...(process.getuid?.() === 0 ? [] : [join(locked, "inner")])];
+    const isNamed = (error: Error, cwd: string) =>
+      error instanceof duologue.DuologueError &&
+      !(error instanceof duologue.NotInstalled) &&
+      error.message.includes(`can't be run in ${cwd}, which is no folder that can be used`);
+    for (const cwd of folders) await assert.rejects(Duologue.start(real([], { cwd })), (error: Error) => isNamed(error, cwd));
+    // A copy is made by another process.
+    mkdirSync(used);
+    await hold(real([], { cwd: used, store: join(folder, "chat.db"), session: "ada" }), async (chat) => {
+      rmdirSync(used);
+      writeFileSync(used, "");
+      await assert.rejects(chat.fork(), (error: Error) => isNamed(error, used));
+    });
+    chmodSync(locked, 0o700);
+  }));
 
 test("not installed", async () => {
   await assert.rejects(Duologue.start({ binary: "/nowhere/duologue" }), /the option `binary`/);

@@ -128,7 +128,10 @@ async fn a_program_that_is_named_and_not_there() {
 async fn a_folder_that_is_not_there() {
     match real().folder("/nowhere").start().await {
         Err(Error::NoFolder(text)) => {
-            assert!(text.ends_with("can't be run in /nowhere, which is no folder"), "{text}");
+            assert!(
+                text.ends_with("can't be run in /nowhere, which is no folder that can be used"),
+                "{text}"
+            );
         }
         other => panic!("{other:?}"),
     }
