@@ -8,8 +8,9 @@ use crate::process::{Process, eventually};
 use duologue::client::{Answer, Builder, Duologue, Error};
 use rustix::process::{Pid, getpgid};
 use std::env;
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write, stdout};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -135,6 +136,29 @@ async fn a_folder_that_is_not_there() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[tokio::test]
+async fn the_error_of_a_copy_is_that_of_what_failed() {
+    let scratch = Scratch::new("copies");
+    let [program, folder, store] =
+        ["program", "folder", "chat.db"].map(|name| scratch.0.join(name));
+    symlink(BINARY, &program).expect("a link");
+    fs::create_dir(&folder).expect("a folder");
+    let chat = start(scratch.stored().binary(&program).folder(&folder)).await;
+    run(&chat, "x").await;
+    fs::remove_file(&store).expect("it was there");
+    assert!(matches!(chat.fork(None).await, Err(Error::Store(_))));
+    fs::remove_dir(&folder).expect("it was there");
+    assert!(matches!(chat.fork(None).await, Err(Error::NoFolder(_))));
+    fs::create_dir(&folder).expect("a folder");
+    // It is there, and can't be started.
+    fs::remove_file(&program).expect("it was there");
+    let script = OpenOptions::new().write(true).create_new(true).mode(0o755).open(&program);
+    script.and_then(|mut file| file.write_all(b"#!/nowhere/sh\n")).expect("it is written");
+    assert!(matches!(chat.fork(None).await, Err(Error::NotInstalled(_))));
+    fs::remove_file(&program).expect("it was there");
+    assert!(matches!(chat.fork(None).await, Err(Error::NotInstalled(_))));
 }
 
 #[tokio::test]
