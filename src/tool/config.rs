@@ -100,14 +100,16 @@ impl ServerConfig {
     /// What is said of the server in `text`, which others may have written: in one line, of limited
     /// length, without the secrets of the configuration and without control characters.
     pub(super) fn shown(&self, text: &str) -> String {
-        let (path, login) = match &self.transport {
-            Transport::Stdio { .. } => ("", None),
-            Transport::Http { url, login, .. } => (url.path(), login.as_ref()),
+        let (url, login) = match &self.transport {
+            Transport::Stdio { .. } => (None, None),
+            Transport::Http { url, login, .. } => (Some(url), login.as_ref()),
         };
         let text = login.map_or_else(|| text.to_owned(), |login| login.redacted(text));
         let mut text = cut(&text, SHOWN_BYTES_MAX).to_owned();
         // A part of a path may be a key, but most are words: a text may well end with the beginning of one.
-        let parts = path.split('/').filter(|part| part.len() >= SECRET_BYTES_MIN);
+        let query = url.and_then(Url::query).into_iter();
+        let parts = query.chain(url.into_iter().flat_map(|url| url.path().split('/')));
+        let parts = parts.filter(|part| part.len() >= SECRET_BYTES_MIN);
         let parts = parts.filter_map(Secret::new).map(|part| (part, false));
         let keys = self.all_secrets().into_iter().map(|key| (key, true));
         let mut secrets: Vec<_> = keys.chain(parts).collect();
@@ -118,7 +120,7 @@ impl ServerConfig {
         escape_control(&without_userinfo(&text)).trim().to_owned()
     }
 
-    /// The secrets in variables, headers and the query of the URL, the longest first: one may be part of another one,
+    /// The values of variables, headers and the query of the URL, the longest first: one may be part of another one,
     /// the rest of which would be shown.
     pub(super) fn all_secrets(&self) -> Vec<Secret> {
         let (values, url) = match &self.transport {
@@ -348,15 +350,15 @@ impl Servers {
     }
 }
 
-/// The query of `url`, and the values in it, as they are written there and decoded: a server's error may quote one
-/// alone, in either form. A parameter without a value may be a key itself.
+/// The values in the query of `url`, as they are written there and decoded: a server's error may quote one alone, in
+/// either form. A parameter without a value may be a key itself.
 fn query_values(url: &Url) -> Vec<Protected> {
     let written = url.query().into_iter().flat_map(|query| query.split('&'));
     let written = written.map(|part| part.split_once('=').map_or(part, |(_, value)| value));
     let decoded = url.query_pairs();
     let decoded = decoded.map(|(name, value)| if value.is_empty() { name } else { value });
-    let values = url.query().into_iter().chain(written).map(Protected::new);
-    values.chain(decoded.map(Protected::new)).collect()
+    let values = written.map(Protected::new).chain(decoded.map(Protected::new));
+    values.collect()
 }
 
 fn url_of(text: &str) -> Result<Url, String> {
