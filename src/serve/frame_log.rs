@@ -156,8 +156,8 @@ impl FrameLog {
         }
     }
 
-    /// Whether the oldest piece stays for a client at this place. Nothing does where the answers to requests take as much
-    /// as frames may: the engine does not produce them, and so does not hold them back.
+    /// Whether the oldest piece stays for a client at this place. Nothing does where the answers to requests take more
+    /// than frames may: they come from clients, so that they do not stop with the engine.
     fn stays_for(&self, at: Position) -> bool {
         let end = self.pieces.get(1).map_or(self.end, |next| next.first);
         let is_answer = |piece: &&Piece| {
