@@ -161,13 +161,15 @@ impl NamedTool<'_> {
     }
 
     /// The rule may have the names as they stand in shown names, where only some tools of a server have its name.
-    /// Another server's own name goes before one that only looks like it.
+    /// Another server's own name, without wildcards, goes before one that only looks like it.
     fn is_denied_by(&self, glob: &ToolGlob, servers: &ServerNames) -> bool {
         let server = sanitised(self.server);
         let half_made = format!("{server}{SEPARATOR}{}", self.tool);
         let made = format!("{server}{SEPARATOR}{}", sanitised(self.tool));
         let (names, made) = ([self.shown, self.tool, &self.full()], [&half_made, &made]);
-        let is_others = server != self.server && servers.has(&server);
+        let is_others = server != self.server
+            && servers.has(&server)
+            && glob.as_str().starts_with(&format!("{server}{SEPARATOR}"));
         names.into_iter().any(|name| glob.matches(name))
             || !is_others && made.into_iter().any(|name| glob.matches(name))
     }

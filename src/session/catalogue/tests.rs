@@ -117,6 +117,8 @@ fn a_rule_that_denies_may_name_the_server_as_it_is_shown() {
     let alike: &[(&str, &[&str])] = &[("a_b", &["list"]), ("a.b", &["rm"])];
     check("a_b__*", alike, &["list"]);
     check("a.b__*", alike, &["rm"]);
+    check("a_*__rm", alike, &["rm"]);
+    check("*_b__rm", alike, &["rm"]);
 }
 
 #[test]

@@ -197,7 +197,7 @@ fn is_public(variable: &str) -> bool {
 }
 
 /// Whether the `value` of a variable in `member` is part of the command, the folder or the address, which errors name.
-/// Keys in the path and the query of an address are redacted in any case.
+/// A value that begins with the host of an address is no key; those in its path and query are redacted in any case.
 fn says_where(transport: &Transport, member: &str, value: &str) -> bool {
     match transport {
         Transport::Stdio { command, cwd, .. } => {
@@ -207,8 +207,11 @@ fn says_where(transport: &Transport, member: &str, value: &str) -> bool {
         Transport::Http { url, .. } => {
             let (origin, value) = (url.origin().ascii_serialization(), value.to_ascii_lowercase());
             let authority = origin.split_once("://").map_or(origin.as_str(), |it| it.1);
+            let place = value.split_once("://").map_or(value.as_str(), |it| it.1);
+            let behind = place.strip_prefix(authority);
+            let ends_host = |it: &str| it.is_empty() || it.starts_with(['/', '?', '#']);
             // A user's name and password may stand before the host.
-            let has_host = value.contains(authority) && !value.contains('@');
+            let has_host = behind.is_some_and(ends_host) && !value.contains('@');
             member == "url" && (has_host || origin.contains(&value))
         }
     }

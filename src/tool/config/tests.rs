@@ -287,6 +287,9 @@ fn values_of_variables_are_not_shown() {
     check(json!({"command": "a", "args": ["--key=${TOKEN}"]}), said, redacted);
     check(json!({"command": "a", "env": {"OPTIONS": "--key=${TOKEN} -v"}}), said, redacted);
     check(json!({"url": "https://h/${TOKEN}-1/mcp?v=1.${TOKEN}"}), said, redacted);
+    // The name of the host is the beginning of the key.
+    check(json!({"url": "https://s3cret/v1-${TOKEN}/mcp"}), said, redacted);
+    check(json!({"url": "https://s3cret/mcp?v=1.${TOKEN}"}), said, redacted);
     // One value is part of another one.
     let both = json!({"command": "a", "args": ["${TOKEN}", "${TOKENS}"]});
     check(both, "bad: first=s3cret-token second=0ther-token", "bad: [redacted]");
