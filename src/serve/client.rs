@@ -235,6 +235,16 @@ impl Client {
         }
     }
 
+    /// The place of the frame that its stream takes next; `None` while something else comes before that.
+    pub(super) fn next_place(&self) -> Option<Position> {
+        self.place().filter(|_| self.first.is_empty())
+    }
+
+    /// Whether frames of runs are for it: one that is shown its own alone may only wait for its turn.
+    pub(super) fn follows_runs(&self, requests: &Requests) -> bool {
+        !self.is_own_only || self.open.keys().any(|id| requests.has_run(id.as_str()))
+    }
+
     /// Whether the engine need not wait for it.
     pub(super) fn keeps_up(&self, log: &FrameLog) -> bool {
         match &self.place {

@@ -306,9 +306,11 @@ impl Conversation {
         }
     }
 
-    /// Whether the engine need not wait for the clients.
+    /// Whether the engine need not wait for the clients that follow it.
     fn has_room(&self) -> bool {
-        self.clients.is_empty() || self.clients.iter().any(|it| it.keeps_up(&self.log))
+        let mut following =
+            self.clients.iter().filter(|it| it.follows_runs(&self.requests)).peekable();
+        following.peek().is_none() || following.any(|it| it.keeps_up(&self.log))
     }
 
     /// When something is due: the end of a stream that nobody reads, or of a run, or what becomes of a conversation

@@ -119,6 +119,8 @@ pub(super) struct Open {
 #[derive(Debug, Default)]
 struct Ids {
     open: HashSet<String>,
+    /// Those of them that were sent once more. If that is refused, the first one is open still.
+    again: HashSet<String>,
     /// Those that the client was shown the done of. The other node shows it no second one, unless nothing came of them.
     ended: HashSet<String>,
 }
@@ -143,7 +145,9 @@ impl Open {
         if ids.open.is_empty() {
             self.busy.send_modify(|busy| *busy += 1);
         }
-        ids.open.insert(id.to_owned());
+        if !ids.open.insert(id.to_owned()) {
+            ids.again.insert(id.to_owned());
+        }
     }
 
     /// The client has closed its side.
@@ -154,7 +158,8 @@ impl Open {
     /// The client was shown a done, which says this of its request.
     fn answered(&self, id: &str, end: End) {
         let mut ids = self.lock();
-        if ids.open.remove(id) && ids.open.is_empty() {
+        let stays = ids.again.remove(id) && matches!(end, End::Reused);
+        if !stays && ids.open.remove(id) && ids.open.is_empty() {
             self.busy.send_modify(|busy| *busy -= 1);
         }
         match end {
@@ -222,7 +227,10 @@ impl Forwarded {
                 self.run.clone_from(request_id);
             }
             Some(Body::Error(error)) => match error.code.as_str() {
-                code::RUN_FAILED | code::ENGINE_INIT_FAILED => self.run.clone_from(request_id),
+                code::RUN_FAILED
+                | code::ENGINE_INIT_FAILED
+                | code::INVALID_ANSWER
+                | code::COMPACTION_FAILED => self.run.clone_from(request_id),
                 code::REQUEST_ID_REUSED => self.reused.clone_from(request_id),
                 _ => {}
             },
@@ -381,9 +389,16 @@ mod tests {
             show("r", failed(code::REQUEST_ID_REUSED)).await;
             assert!(!is_open("r", false));
         }
-        assert!(is_open("run", false));
-        show("run", failed(code::RUN_FAILED)).await;
-        assert!(!is_open("run", false), "it has run");
+        for code in [code::RUN_FAILED, code::INVALID_ANSWER, code::COMPACTION_FAILED] {
+            assert!(is_open(code, false));
+            show(code, failed(code)).await;
+            assert!(!is_open(code, false), "it has run");
+        }
+        assert!(is_open("own", false) && is_open("own", false));
+        show("own", failed(code::REQUEST_ID_REUSED)).await;
+        assert!(!open.is_empty(), "the first one goes on");
+        show("own", vec![wire::done(Done::Ok)]).await;
+        assert!(open.is_empty());
         assert!(is_open("other", false));
         show("other", failed(code::REQUEST_ID_REUSED)).await;
         assert!(

@@ -99,6 +99,11 @@ impl Requests {
         self.known.get(id).is_some_and(|known| known.is_open)
     }
 
+    /// Whether a request of this id has begun a run, which may have ended.
+    pub(super) fn has_run(&self, id: &str) -> bool {
+        self.known.get(id).is_some_and(|known| known.has_run)
+    }
+
     /// Whether a request of this id has ended, and was not refused.
     pub(super) fn has_ended(&self, id: &str) -> bool {
         self.known.get(id).is_some_and(|known| !known.is_open && !known.is_refused())

@@ -18,6 +18,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::thread;
 use tonic::Code;
 
 /// SQLite's own size of a page.
@@ -118,6 +119,29 @@ fn a_client_that_reads_at_once_is_shown_all_of_a_long_answer() {
     let said = format!("Turn 1. You said: {prompt}");
     assert!(patched_text(&answer, "r") == said && finished_text(&answer, "r") == said);
     assert_eq!(answer.iter().filter(|frame| frame.is_event("ChatRunFinished")).count(), 1);
+}
+
+#[test]
+fn a_client_that_waits_for_its_turn_takes_nothing_from_the_one_that_reads() {
+    const ROUNDS: usize = 3;
+    let node = Node::start(&[]);
+    let ask = |id: &str, prompt: &str| {
+        let (status, body) =
+            call(&node, Method::POST, "/v1/sessions/s/requests", &submit(id, prompt));
+        assert_eq!(status, 200);
+        frames(&body)
+    };
+    let prompt = vec!["x".repeat(1_000); 300].join(" ");
+    for round in 0..ROUNDS {
+        let (long, short) = (format!("long-{round}"), format!("short-{round}"));
+        let answer = thread::scope(|scope| {
+            let answer = scope.spawn(|| ask(&long, &prompt));
+            ask(&short, "hello");
+            answer.join().expect("no panic")
+        });
+        assert!(answer.iter().all(|frame| frame.id() == long), "no snapshot takes their place");
+        assert_eq!(patched_text(&answer, &long), finished_text(&answer, &long));
+    }
 }
 
 /// Its frames are more than a node keeps of a conversation.
