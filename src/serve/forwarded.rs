@@ -119,7 +119,7 @@ pub(super) struct Open {
 #[derive(Debug, Default)]
 struct Ids {
     open: HashSet<String>,
-    /// Those of them that were sent once more. If that is refused, the first one is open still.
+    /// Open requests that were sent once more: if that is refused, the first one stays open.
     again: HashSet<String>,
     /// Those that the client was shown the done of. The other node shows it no second one, unless nothing came of them.
     ended: HashSet<String>,

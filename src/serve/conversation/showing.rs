@@ -168,8 +168,8 @@ impl Conversation {
         bytes
     }
 
-    /// The oldest frames go, but for those that the client furthest ahead has still to be given. A client that waits for
-    /// its turn, or for a snapshot that is its next frame, is ahead of nobody who reads.
+    /// The oldest frames go, but for those that the client furthest ahead has still to be given. A client that waits
+    /// for its turn, or for a snapshot that is its next frame, is ahead of nobody who reads.
     fn trim(&mut self) {
         let following = self.clients.iter().filter(|it| it.follows_runs(&self.requests));
         let ahead = following.filter_map(Client::next_place).max();
