@@ -146,25 +146,6 @@ fn send_again(node: &Node, path: &str, body: &str) {
     });
 }
 
-/// Also one that is to begin its conversation: nothing was done for it.
-#[test]
-fn a_body_beyond_a_rate_may_come_again() {
-    const CALLS: usize = 10;
-    let node = Node::start(&["--tenant-rate", "20"]);
-    // With the calls before it more than come at once.
-    let body = "{\"snapshot\":{}}\n".repeat(19);
-    let mut number = 0;
-    let refused = eventually("a body is refused", || {
-        number += 1;
-        for _ in 0..CALLS {
-            call(&node, "/v1/info", "", None);
-        }
-        let path = format!("/v1/sessions/s{number}/requests?opening=create");
-        (call(&node, &path, "", Some(&body)).0 == 429).then_some(path)
-    });
-    send_again(&node, &refused, &body);
-}
-
 #[test]
 fn a_run_beyond_a_limit_may_come_again_to_begin_its_conversation() {
     let gated =
