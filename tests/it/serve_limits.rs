@@ -12,6 +12,7 @@ use duologue::protocol::proto::fleet::Attach;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::{Duration, Instant};
 use tonic::Code;
 
 /// Requests of which a rate of one a second does not take all, however slow the machine is.
@@ -144,6 +145,29 @@ fn send_again(node: &Node, path: &str, body: &str) {
         assert!(status == 200 || status == 429, "{status}: {answer}");
         (status == 200).then_some(())
     });
+}
+
+/// Also one that is to begin its conversation: nothing was done for it. Each call counts, so that one that comes again
+/// sooner than it is told is refused again.
+#[test]
+fn a_body_beyond_a_rate_may_come_again_when_it_is_told() {
+    const CALLS: usize = 10;
+    let node = Node::start(&["--tenant-rate", "20"]);
+    // With the calls before it more than come at once.
+    let body = "{\"snapshot\":{}}\n".repeat(19);
+    let mut number = 0;
+    let (refused, after) = eventually("a body is refused", || {
+        number += 1;
+        for _ in 0..CALLS {
+            call(&node, "/v1/info", "", None);
+        }
+        let path = format!("/v1/sessions/s{number}/requests?opening=create");
+        let (status, after, _) = call(&node, &path, "", Some(&body));
+        (status == 429).then(|| (path, after.expect("a time")))
+    });
+    let (told, after) = (Instant::now(), Duration::from_secs(after));
+    eventually("the time has passed", || (told.elapsed() >= after).then_some(()));
+    assert_eq!(call(&node, &refused, "", Some(&body)).0, 200);
 }
 
 #[test]
