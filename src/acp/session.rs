@@ -492,7 +492,7 @@ async fn next_question(questions: &mut Option<mpsc::Receiver<Elicitation>>) -> E
     }
 }
 
-/// The prompt `draft` with the text that it stands for. The person is told of its command file.
+/// The prompt `draft` with the text that its command file makes of it. Notices of that file are shown.
 fn ready(draft: Draft, NamedPrompt { text, warnings, .. }: NamedPrompt) -> Result<Ready, RpcError> {
     let mut ready = draft.submit(text)?;
     ready.notices.extend(warnings.iter().map(|warning| escape_control(warning)));

@@ -33,7 +33,7 @@ pub(super) struct Updates {
     folder: PathBuf,
     /// Tokens that the model can be sent, if that is known.
     pub(super) context_size: Option<NonZeroU64>,
-    /// How many of them were in use when the client was told last.
+    /// How many of them were in use in the last update that was sent.
     used: Option<u64>,
     /// What the session has cost, if that is known.
     cost: Option<Cost>,

@@ -5,7 +5,7 @@
 pub struct NamedPrompt {
     /// The text.
     pub text: String,
-    /// What the person is told of it: another file was used, or a value is missing.
+    /// Notices for the person: another file was used, or a value is missing.
     pub warnings: Vec<String>,
     /// The paths after `@` that a flag has read, so that they name no attachments.
     pub read: Vec<String>,

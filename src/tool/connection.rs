@@ -328,7 +328,7 @@ fn not_opened(error: &ClientInitializeError) -> NotReady {
         ClientInitializeError::TransportError { error, .. } => {
             let why = causes(&*error.error);
             return match error.error.downcast_ref::<HttpFault>() {
-                // A server that has lost its new session, as behind a balancer of loads, may keep the next one.
+                // A server that has lost its new session, as behind a load balancer, may keep the next one.
                 Some(HttpFault::Unreached(_) | HttpFault::Lost(_) | HttpFault::SessionEnded(_)) => {
                     NotReady::Unreached(why)
                 }

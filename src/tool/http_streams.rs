@@ -41,7 +41,7 @@ const STREAM_INTERVAL: Duration = Duration::from_secs(1);
 /// Streams that may be opened at once: each of several calls may resume its response in a stream of its own.
 const STREAM_BURST: u32 = 16;
 
-/// What the SDK is told of what was posted.
+/// The result of a POST, as the SDK gets it.
 type PostAnswer = Result<StreamableHttpPostResponse, StreamableHttpError<reqwest::Error>>;
 
 /// What a stream brings.
@@ -97,7 +97,7 @@ impl Pace {
 }
 
 impl PacedClient {
-    /// `access` is told of errors that the SDK keeps to itself.
+    /// `access` records errors that the SDK does not report.
     pub(super) fn new(client: Client, access: Arc<Access>) -> Self {
         Self { client, pace: Arc::default(), listeners: Listeners::default(), access }
     }

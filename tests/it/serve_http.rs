@@ -123,7 +123,7 @@ fn a_client_that_reads_at_once_is_shown_all_of_a_long_answer() {
 
 #[test]
 fn a_client_that_waits_for_its_turn_takes_nothing_from_the_one_that_reads() {
-    const ROUNDS: usize = 3;
+    const ROUNDS: usize = 12;
     let node = Node::start(&[]);
     let ask = |id: &str, prompt: &str| {
         let (status, body) =
@@ -136,6 +136,7 @@ fn a_client_that_waits_for_its_turn_takes_nothing_from_the_one_that_reads() {
         let (long, short) = (format!("long-{round}"), format!("short-{round}"));
         let answer = thread::scope(|scope| {
             let answer = scope.spawn(|| ask(&long, &prompt));
+            eventually("it has its turn", || (node.info().runs > 0).then_some(()));
             ask(&short, "hello");
             answer.join().expect("no panic")
         });

@@ -235,7 +235,7 @@ fn of_url(rest: &str) -> Result<Options, String> {
     if database.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')) {
         return Err(malformed());
     }
-    // libpq looks for the end of the user also behind a question mark, and up to a slash.
+    // In libpq the name of the user may contain a question mark, but no slash.
     let before_slash = query.split('/').next().unwrap_or_default();
     if !rest.contains(['/', '@']) && before_slash.contains('@') {
         return Err(malformed());
