@@ -455,6 +455,31 @@ impl Library {
         self.try_delete(session).map_err(|error| error.to_string())
     }
 
+    /// Deletes a session that nobody has written since `since_ms`, in milliseconds since 1970; `None` if somebody has, or
+    /// a process holds it.
+    ///
+    /// # Errors
+    /// If a store can't be read or written, for a person.
+    pub(crate) fn delete_unused(
+        &self,
+        session: &SessionId,
+        since_ms: i64,
+    ) -> Result<Option<Deleted>, String> {
+        let stored = self.stored(session);
+        let deleted = self.while_claimed(&stored, |stores, claims| {
+            for store in stores.iter_mut() {
+                if store.summary(&stored)?.is_some_and(|it| it.updated_ms >= since_ms) {
+                    return Ok(None);
+                }
+            }
+            delete_from(stores, &stored, claims).map(Some)
+        });
+        match deleted {
+            Err(StoreError::Locked { .. }) => Ok(None),
+            deleted => deleted.map_err(|error| error.to_string()),
+        }
+    }
+
     /// Like `delete`; the error also has the address of the process that holds the session, if one does: empty if it is
     /// no node.
     #[cfg(feature = "serve")]
@@ -473,10 +498,21 @@ impl Library {
     }
 
     fn try_delete(&self, session: &SessionId) -> Result<Deleted, StoreError> {
+        let stored = self.stored(session);
+        self.while_claimed(&stored, |stores, claims| delete_from(stores, &stored, claims))
+    }
+
+    /// Calls `act` with the stores that have a session, while the session is claimed in each of them.
+    fn while_claimed<T>(
+        &self,
+        session: &SessionId,
+        act: impl FnOnce(&mut [Store], &[Claim]) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let mut open = Vec::new();
-        let deleted = self.delete_claimed(&self.stored(session), &mut open);
+        // All of them are claimed before one is changed.
+        let done = self.claim(session, &mut open).and_then(|claims| act(&mut open, &claims));
         open.iter_mut().for_each(Store::leave);
-        deleted
+        done
     }
 
     /// Calls `read` while no other process writes a session; `None` if one has it, or a store can't be asked.
@@ -509,23 +545,21 @@ impl Library {
         }
         Ok(claims)
     }
+}
 
-    /// Deletes a session from the stores that have it, which are added to `open`.
-    fn delete_claimed(
-        &self,
-        session: &SessionId,
-        open: &mut Vec<Store>,
-    ) -> Result<Deleted, StoreError> {
-        // All of them are locked before one is changed.
-        let claims = self.claim(session, open)?;
-        let mut deleted = if open.is_empty() { Deleted::Missing } else { Deleted::Whole };
-        for (store, claim) in open.iter_mut().zip(&claims) {
-            if !store.delete(session, claim)? {
-                deleted = Deleted::ButLog;
-            }
+/// Deletes a session from the stores that have it, where it is claimed.
+fn delete_from(
+    stores: &mut [Store],
+    session: &SessionId,
+    claims: &[Claim],
+) -> Result<Deleted, StoreError> {
+    let mut deleted = if stores.is_empty() { Deleted::Missing } else { Deleted::Whole };
+    for (store, claim) in stores.iter_mut().zip(claims) {
+        if !store.delete(session, claim)? {
+            deleted = Deleted::ButLog;
         }
-        Ok(deleted)
     }
+    Ok(deleted)
 }
 
 impl Reader<'_> {

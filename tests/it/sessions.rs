@@ -582,3 +582,38 @@ fn a_session_that_a_process_holds_is_not_deleted() {
     holder.finish();
     assert_eq!(sessions(&folder, &["delete", "s"]).status, 0);
 }
+
+#[test]
+fn sessions_that_nobody_has_used_for_a_time_are_deleted_together() {
+    let folder = Folder::new();
+    for id in ["old", "held", "new"] {
+        ask(&folder, id, &format!("{id}-marker"));
+    }
+    let place = folder.name("store");
+    let holder = echo(&["--store", &place, "--resume", "--session-id", "held"]).start();
+    let database = Connection::open(folder.path("store")).expect("a store");
+    const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+    let age = "UPDATE sessions SET updated_ms = updated_ms - ? WHERE id != 'new'";
+    database.execute(age, [100 * DAY_MS]).expect("a change");
+    drop(database);
+    let delete = |more: &[&str]| envelope(&folder, &[&["delete"], more].concat());
+    assert_eq!(delete(&["--older-than", "101d"]).0["data"], json!([]));
+    assert_eq!(delete(&["--older-than", "99d", "--dry-run"]).0["data"], json!(["held", "old"]));
+    // What a process has open is used, however long ago something was said in it.
+    let (deleted, status) = delete(&["--older-than", "99d"]);
+    assert_eq!((status, &deleted["data"]), (0, &json!(["old"])), "{deleted}");
+    assert!(!has(&bytes(&folder, "store"), "old-marker"));
+    holder.finish();
+    let deleted = sessions(&folder, &["delete", "--older-than", "3mo"]);
+    assert_eq!((deleted.status, deleted.stdout.as_str()), (0, "deleted held\n"), "{deleted:?}");
+    assert_eq!(sessions(&folder, &["show", "new"]).status, 0);
+    for wrong in ["90", "-1d", "0d", "soon", ""] {
+        let refused = sessions(&folder, &["delete", "--older-than", wrong]);
+        assert!(refused.status == 2 && refused.stderr.contains("90d"), "{wrong}: {refused:?}");
+    }
+    for words in
+        [&["delete"][..], &["delete", "new", "--dry-run"], &["delete", "new", "--older-than", "1d"]]
+    {
+        assert_eq!(sessions(&folder, words).status, 2, "{words:?}");
+    }
+}

@@ -4,6 +4,7 @@ use crate::cli::commands::args::TextOutputArgs;
 use crate::cli::store::{chosen, default_place, dsn, place};
 use crate::store::{Library, Namespace, OpenMode, StorePlace, StoreSettings};
 use clap::{Args, Subcommand, ValueEnum};
+use jiff::Span;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,7 +21,8 @@ pub(crate) const SESSIONS_EXAMPLES: &str = "  duologue sessions list
   duologue sessions rename 3f0c9a 'Ports in use'
   duologue sessions fork 3f0c9a --turns 2
   duologue sessions import recorded.jsonl
-  duologue sessions delete 3f0c9a --store chat.db";
+  duologue sessions delete 3f0c9a --store chat.db
+  duologue sessions delete --older-than 90d --dry-run";
 
 /// Arguments of `sessions`.
 #[derive(Args, Debug)]
@@ -201,8 +203,16 @@ pub struct ImportArgs {
 #[derive(Args, Debug)]
 pub struct DeleteArgs {
     /// Ids of the sessions
-    #[arg(value_name = "ID", required = true, num_args = 1..)]
+    #[arg(value_name = "ID", required_unless_present = "older_than", num_args = 1..)]
     pub ids: Vec<String>,
+
+    /// Delete all sessions that nobody has used for so long, as 90d, 12h, 2w or 6mo; not those that a process has open
+    #[arg(long, value_name = "AGE", value_parser = age, conflicts_with = "ids")]
+    pub older_than: Option<Span>,
+
+    /// With --older-than: print the sessions that would be deleted, and delete none
+    #[arg(long, requires = "older_than")]
+    pub dry_run: bool,
 
     /// The store.
     #[command(flatten)]
@@ -288,4 +298,10 @@ impl Places {
         let timeline = chosen(&self.store, &self.timeline_db, &self.timeline_dsn, "timeline")?;
         Ok(StorePlace::distinct(turns, timeline))
     }
+}
+
+/// Reads a span of time with its unit.
+fn age(text: &str) -> Result<Span, String> {
+    let span = text.parse::<Span>().ok().filter(|span| span.is_positive());
+    span.ok_or_else(|| "it is no time with its unit, such as 90d, 12h, 2w or 6mo".to_owned())
 }

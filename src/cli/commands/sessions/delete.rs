@@ -1,50 +1,126 @@
 //! `duologue sessions delete`.
 
 use super::args::DeleteArgs;
-use super::{Failure, Out, library, message, missing, not_found, session_id};
+use super::{Failure, Out, degraded, library, message, missing, not_found, session_id};
 use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::{Envelope, Error};
 use crate::protocol::constants::command_code;
-use crate::store::{Deleted, shown_ids};
+use crate::store::{Deleted, Library, shown_ids};
 use crate::support::terminal::escape_control;
+use jiff::{Span, Zoned};
+
+/// What is told of the deletion.
+struct Report {
+    is_json: bool,
+    envelope: Envelope,
+    out: Out,
+    /// The first of the errors.
+    error: Option<Error>,
+}
 
 /// Deletes sessions. One that can't be deleted does not stop the others.
 pub(super) fn delete(args: &DeleteArgs) -> Result<u8, Failure> {
     let library = library(&args.places)?;
-    let (mut envelope, mut out) = (Envelope::new(), Out::new()?);
-    let mut first: Option<Error> = None;
-    for id in &args.ids {
+    let is_json = args.output.is_json();
+    let mut report = Report { is_json, envelope: Envelope::new(), out: Out::new()?, error: None };
+    match &args.older_than {
+        Some(age) => delete_unused(&library, age, args.dry_run, &mut report)?,
+        None => delete_named(&library, &args.ids, &mut report)?,
+    }
+    report.finish()
+}
+
+fn delete_named(library: &Library, ids: &[String], report: &mut Report) -> Result<(), Failure> {
+    for id in ids {
         let deleted = match session_id(id) {
             Some(session) => library.delete(&session),
             None => Ok(Deleted::Missing),
         };
-        let error = match deleted {
-            Ok(Deleted::Whole) => None,
+        match deleted {
+            Ok(Deleted::Missing) => {
+                let alike = library.beginning_with(id).unwrap_or_default().ids;
+                report.fail(not_there(id, &alike));
+            }
+            deleted => report.add(id, deleted)?,
+        }
+    }
+    Ok(())
+}
+
+/// Deletes the sessions that were written last before the time that `age` ago was; or only names them.
+fn delete_unused(
+    library: &Library,
+    age: &Span,
+    is_dry: bool,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let since_ms = before_now(age)?;
+    let listing = library.titles().map_err(Failure::Store)?;
+    for loss in listing.losses {
+        degraded(&mut report.envelope, loss, &mut report.error);
+    }
+    let unused = listing.sessions.into_iter().filter(|session| session.updated_ms < since_ms);
+    for id in unused.map(|session| session.id) {
+        let Some(session) = session_id(&id) else { continue };
+        if is_dry {
+            report.line("would delete", &id)?;
+            continue;
+        }
+        match library.delete_unused(&session, since_ms) {
+            // Somebody uses it again, or another process has deleted it meanwhile.
+            Ok(None | Some(Deleted::Missing)) => {}
+            Ok(Some(deleted)) => report.add(&id, Ok(deleted))?,
+            Err(why) => report.add(&id, Err(why))?,
+        }
+    }
+    Ok(())
+}
+
+/// The time that `age` ago was, in milliseconds since 1970.
+fn before_now(age: &Span) -> Result<i64, Failure> {
+    let time = Zoned::now().checked_sub(*age);
+    let time = time
+        .map_err(|_| Failure::Usage(format!("{age} ago is before the time that calendars have")))?;
+    Ok(time.timestamp().as_millisecond())
+}
+
+impl Report {
+    /// Tells what became of a session that was there.
+    fn add(&mut self, id: &str, deleted: Result<Deleted, String>) -> Result<(), Failure> {
+        match deleted {
+            Err(why) => {
+                self.fail(not_deleted(id, why));
+                return Ok(());
+            }
             Ok(Deleted::ButLog) => {
                 let warning = but_log(id);
                 message(&format!("warning: {warning}"));
-                envelope.warn("store_in_use", warning);
-                None
+                self.envelope.warn("store_in_use", warning);
             }
-            Ok(Deleted::Missing) => {
-                Some(not_there(id, &library.beginning_with(id).unwrap_or_default().ids))
-            }
-            Err(why) => Some(not_deleted(id, why)),
-        };
-        match error {
-            None if args.output.is_json() => envelope.push(id, &mut out)?,
-            None => out.line(&format!("deleted {}", escape_control(id)))?,
-            Some(error) => {
-                message(&error.message);
-                first.get_or_insert(error);
-            }
+            Ok(Deleted::Whole | Deleted::Missing) => {}
         }
+        self.line("deleted", id)
     }
-    if args.output.is_json() {
-        envelope.finish(first.as_ref(), None, &mut out)?;
+
+    fn line(&mut self, what: &str, id: &str) -> Result<(), Failure> {
+        if self.is_json {
+            return self.envelope.push(&id, &mut self.out);
+        }
+        self.out.line(&format!("{what} {}", escape_control(id)))
     }
-    out.flush()?;
-    Ok(if first.is_some() { FOUND } else { 0 })
+
+    fn fail(&mut self, error: Error) {
+        message(&error.message);
+        self.error.get_or_insert(error);
+    }
+
+    fn finish(mut self) -> Result<u8, Failure> {
+        if self.is_json {
+            self.envelope.finish(self.error.as_ref(), None, &mut self.out)?;
+        }
+        self.out.flush()?;
+        Ok(if self.error.is_some() { FOUND } else { 0 })
+    }
 }
 
 fn not_deleted(id: &str, why: String) -> Error {
