@@ -275,6 +275,35 @@ fn a_server_without_a_list_of_models_is_no_fault() {
     assert_eq!(provider.requests(), lists.len() + faults.len());
 }
 
+/// The commonest mistake with servers of other providers: their base URLs end in `/v1`.
+#[test]
+fn a_base_url_without_a_path_is_said_to_lack_it() {
+    let missing = vec![Step::Status(404, Vec::new(), "404 page not found".to_owned())];
+    let unknown = r#"{"error":{"message":"the model m does not exist"}}"#;
+    let unknown = vec![Step::Status(404, Vec::new(), unknown.to_owned())];
+    let says = |words: &[&str], script: &[Vec<Step>], path: &str, has_hint: bool| {
+        let provider = Provider::start(script.to_vec());
+        let host = format!("http://{}", provider.address());
+        let url = format!("{host}{path}");
+        let words = [words, &["--base-url", &url]].concat();
+        let ended = Scene::new("", "").run(&words);
+        let hint = format!("the base URL of most servers ends in /v1: {host}/v1");
+        let all = format!("{}{}", ended.stdout, ended.stderr);
+        assert_eq!(all.contains(&hint), has_hint, "{words:?}: {ended:?}");
+    };
+    let (once, html) = ([missing], [answers("<html>")]);
+    let of = |engine| ["exec", "hi", "--model", "m", "--engine", engine];
+    for command in [&of("openai")[..], &of("responses"), &["models"], &["doctor", "-m", "m"]] {
+        says(command, &once, "", true);
+        says(command, &once, "/", true);
+        says(command, &once, "/v1", false);
+        says(command, &once, "/openai", false);
+    }
+    says(&["models"], &html, "", true);
+    says(&of("anthropic"), &once, "", false);
+    says(&of("openai"), &[unknown], "", false);
+}
+
 /// Servers are started, asked for their tools and ended.
 #[test]
 fn tool_servers_are_checked_and_ended() {

@@ -318,7 +318,7 @@ fn settings_of_gemini_that_cannot_work_name_its_variables() {
     fails(
         &["--base-url", "http://127.0.0.1:9"],
         "duologue: no model is named, and http://127.0.0.1:9 has no default: name one with --model or \
-         DUOLOGUE_MODEL",
+         DUOLOGUE_MODEL (`duologue models` lists them)",
     );
 }
 

@@ -304,6 +304,30 @@ fn a_key_that_is_missing_or_refused_is_reported_at_once() {
     assert!(listed.stderr.contains(&check), "{listed:?}");
 }
 
+/// A base URL without `/v1` is no answer that is complete.
+#[test]
+fn a_base_url_that_lacks_its_path_is_said_before_the_profile_is_written() {
+    let scene = Scene::new("", "");
+    let missing = vec![Step::Status(404, Vec::new(), "404 page not found".to_owned())];
+    let provider = Provider::start(vec![missing]);
+    let url = format!("http://{}", provider.address());
+    let mut person = at_terminal(&scene, &["--base-url", &url, "--no-key"]);
+    person.sees("Model:");
+    person.types("small\n");
+    let says = |person: &Person, text: &str, count: usize| {
+        eventually(text, || (person.bytes().matches(text).count() == count).then_some(()));
+    };
+    says(&person, &format!("ends in /v1: {url}/v1"), 1);
+    says(&person, "write the model once more", 1);
+    person.types("small\n");
+    says(&person, "Name of the profile [openai]:", 1);
+    person.types("\n");
+    says(&person, "it can't answer yet: ", 1);
+    says(&person, &format!("ends in /v1: {url}/v1"), 2);
+    assert_eq!(person.ends().0, 0);
+    assert_eq!(provider.requests(), 1);
+}
+
 /// Whoever has only the key finds out how to give it; it is on no screen a second time, and can be corrected.
 #[test]
 fn a_key_that_is_typed_is_tried_and_asked_for_again() {

@@ -46,6 +46,14 @@ pub(in crate::engine) fn prefixed_endpoint(
     }
 }
 
+/// The path of `example`, and `base_url` with it, if `base_url` has none of its own.
+pub(in crate::engine) fn with_path_of(base_url: &str, example: &str) -> Option<(String, String)> {
+    let example = checked(example, false).ok().filter(|it| it.path() != "/")?;
+    let mut url = checked(base_url, false).ok().filter(|it| it.path() == "/")?;
+    url.set_path(example.path());
+    Some((example.path().to_owned(), url.into()))
+}
+
 /// The error for a URL that can have no path or no login.
 const UNUSABLE: &str = "can't be used";
 
@@ -192,6 +200,22 @@ mod tests {
             "http://h/my-chat/completions/chat/completions",
         );
         check("http://h/%40scope", false, "http://h/%40scope/chat/completions");
+    }
+
+    #[test]
+    fn a_path_is_missing_only_where_there_is_none() {
+        let check = |base_url: &str, example: &str, expected: Option<&str>| {
+            let found = with_path_of(base_url, example);
+            assert_eq!(found.map(|(_, url)| url).as_deref(), expected, "{base_url} {example}");
+        };
+        let example = "http://localhost:11434/v1";
+        check("http://127.0.0.1:18932", example, Some("http://127.0.0.1:18932/v1"));
+        check("https://h/", example, Some("https://h/v1"));
+        check("https://h/v1", example, None);
+        check("https://h/openai", example, None);
+        check("https://h", "https://api.anthropic.com", None);
+        check("https://h", "", None);
+        check("h", example, None);
     }
 
     #[test]

@@ -31,11 +31,19 @@ const DETAIL_CHARS_MAX: usize = 2_000;
 /// The detail of an answer that should have been a list of models.
 const NO_LIST: &str = "no list of models";
 
+/// The advice if a server does not know an address whose base URL lacks the path that most servers have.
+const PATH_HINT: &str = "; the base URL of most servers ends in ";
+
 impl RunError {
     /// Of a request for the list of models: the provider has answered, and has no list.
     pub(crate) fn is_no_list(&self) -> bool {
         self.class == ErrorClass::Provider
             && (self.detail == NO_LIST || status_of(&self.detail).is_some_and(is_unknown_address))
+    }
+
+    /// Like [`Self::is_no_list`], and the base URL lacks the path that most servers have.
+    pub(crate) fn lacks_path(&self) -> bool {
+        self.is_no_list() && self.message.contains(PATH_HINT)
     }
 }
 
@@ -66,6 +74,8 @@ pub(in crate::engine) struct Failures {
     model: String,
     /// The provider is sent the schema of the answer.
     has_schema: bool,
+    /// A base URL of the interface, with the path that most servers have; blank if it is not known.
+    base_url_example: &'static str,
     names: &'static SettingNames,
 }
 
@@ -127,6 +137,7 @@ impl Failures {
             host: address::host(base_url).unwrap_or_default(),
             model: model.to_owned(),
             has_schema: false,
+            base_url_example: "",
             names,
         }
     }
@@ -134,6 +145,11 @@ impl Failures {
     /// With the place of the key, if it is known more exactly than the names of settings say.
     pub(in crate::engine) fn of_key_in(self, key_place: Option<String>) -> Self {
         Self { key_place, ..self }
+    }
+
+    /// For calls by an interface whose base URLs mostly look like `base_url_example`.
+    pub(in crate::engine) fn of_urls_like(self, base_url_example: &'static str) -> Self {
+        Self { base_url_example, ..self }
     }
 
     /// For calls in which the provider is sent the schema of the answer, or not.
@@ -150,10 +166,21 @@ impl Failures {
     pub(in crate::engine) fn no_list(&self) -> Failure {
         let message = format!(
             "{} answers, but not with a list of models; it may have none, or the base URL may be \
-             wrong",
-            self.base()
+             wrong{}",
+            self.base(),
+            self.path_hint()
         );
         Failure::new(ErrorClass::Provider, message, NO_LIST)
+    }
+
+    /// What to do if the base URL lacks the path that most servers have; blank if it has one.
+    fn path_hint(&self) -> String {
+        match address::with_path_of(&self.base_url, self.base_url_example) {
+            Some((path, url)) => {
+                format!("{PATH_HINT}{path}: {}", self.quote(&url, QUOTE_CHARS_MAX))
+            }
+            None => String::new(),
+        }
     }
 
     /// The host of the provider.

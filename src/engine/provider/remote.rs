@@ -294,6 +294,7 @@ impl<I: Interface> Remote<I> {
         let settings_of_engine = &self.shared.settings;
         let failures = Failures::new(settings_of_engine.names, key, self.base_url(), model);
         let failures = failures.of_key_in(settings_of_engine.key_place.clone());
+        let failures = failures.of_urls_like(I::BASE_URL_EXAMPLE);
         failures.hiding(settings.extra_headers.values())
     }
 

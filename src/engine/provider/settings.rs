@@ -68,6 +68,8 @@ pub struct SettingNames {
     pub idle_timeout: &'static str,
     /// The time limit for the whole call.
     pub total_timeout: &'static str,
+    /// How the models of the provider are listed, after "name one with --model"; may be blank.
+    pub list_of_models: &'static str,
     /// How another engine is chosen, after "choose another engine"; may be blank.
     pub other_engine: &'static str,
     /// The file with the answer of the built-in engine.
@@ -87,6 +89,7 @@ impl SettingNames {
         connect_timeout: "the setting connect_timeout",
         idle_timeout: "the setting idle_timeout",
         total_timeout: "the setting total_timeout",
+        list_of_models: "",
         other_engine: "",
         echo_answer: "the setting answer",
         echo_script: "the setting script",

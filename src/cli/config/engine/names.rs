@@ -12,6 +12,7 @@ pub(super) const GENERAL: SettingNames = SettingNames {
     connect_timeout: "--connect-timeout-ms",
     idle_timeout: "--idle-timeout-ms",
     total_timeout: "--total-timeout-ms",
+    list_of_models: " (`duologue models` lists them)",
     other_engine: " with --engine",
     echo_answer: "--echo-answer",
     echo_script: "--echo-script",

@@ -53,7 +53,8 @@ impl Failures {
         let content_type = self.quote(content_type, QUOTE_CHARS_MAX);
         let detail = format!("no event in a body of type {content_type:?}");
         let what = format!(
-            "sent something that is no answer of a {interface} server: check {base_url_source}"
+            "sent something that is no answer of a {interface} server: check {base_url_source}{}",
+            self.path_hint()
         );
         self.malformed(&what, detail + &self.ignored(ignored))
     }

@@ -44,8 +44,9 @@ impl Failures {
     pub(in crate::engine) fn no_model(&self) -> Failure {
         let SettingNames { model: model_source, .. } = self.names;
         let message = format!(
-            "no model is named, and {} has no default: name one with {model_source}",
-            self.base()
+            "no model is named, and {} has no default: name one with {model_source}{}",
+            self.base(),
+            self.names.list_of_models
         );
         Failure::new(ErrorClass::Config, message, "no model").at_init()
     }

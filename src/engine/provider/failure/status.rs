@@ -142,6 +142,9 @@ impl Failures {
     fn complaint(&self, number: ErrorNumber, complaint: &Complaint) -> Failure {
         let class = complaint.class(number.status());
         let mut message = self.headline(class, number, complaint);
+        if number.status().is_some_and(is_unknown_address) && !complaint.is_about_model() {
+            message += &self.path_hint();
+        }
         if !complaint.message.is_empty() {
             let words = self.quote(&complaint.message, QUOTE_CHARS_MAX);
             message += &format!("{QUOTATION}{words}");

@@ -56,6 +56,9 @@ pub(super) enum Doubt {
     /// It refuses the key.
     #[error("{0}")]
     Refused(String),
+    /// It doesn't know the address, which lacks the path that most servers have.
+    #[error("{0}")]
+    Pathless(String),
     /// It can't be reached, which may change.
     #[error("the server can't be reached now: {0}; `duologue doctor` checks it")]
     Unreached(String),
@@ -316,6 +319,7 @@ impl Server<'_> {
                 let Asked { models, doubt, is_confirmed } = asked;
                 let refusal = match &doubt {
                     Some(Doubt::Refused(why)) => Some(why).filter(|_| !is_confirmed),
+                    Some(Doubt::Pathless(why)) => Some(why),
                     Some(Doubt::Unreached(_)) | None => None,
                 };
                 if !models.is_empty() {
@@ -359,7 +363,7 @@ impl Server<'_> {
     /// Asks the server for its models, in a short time.
     ///
     /// # Errors
-    /// If the server refuses the key, or can't be reached.
+    /// If the server refuses the key, has another address, or can't be reached.
     fn listed(&self, key: &KeyPlace) -> Result<Vec<String>, Doubt> {
         let asked = self.choice(key).and_then(|choice| {
             let hurried = EngineArgs {
@@ -379,6 +383,7 @@ impl Server<'_> {
             Ok(Err(error)) if matches!(error.class, ErrorClass::Network | ErrorClass::Timeout) => {
                 return Err(Doubt::Unreached(error.message));
             }
+            Ok(Err(error)) if error.lacks_path() => return Err(Doubt::Pathless(error.message)),
             Ok(listed) => listed.unwrap_or_default(),
             Err(_) => Vec::new(),
         };
