@@ -4,6 +4,7 @@ use crate::process::eventually;
 use crate::profiles::{KEY, Scene, with_command};
 use crate::provider::{Provider, Step, says};
 use crate::server::Launch;
+use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -90,6 +91,31 @@ fn a_key_command_is_run_once_and_its_failure_is_a_typed_error() {
     );
     assert!(ended.stdout.contains("the key command `sh` failed (exit status: 3)"), "{ended:?}");
     assert!(ended.stdout.contains("locked") && !ended.stdout.contains('\u{1b}'), "{ended:?}");
+}
+
+/// A script that reads classes and statuses tells a missing key from a wrong command, wherever the key was to be.
+#[test]
+fn a_variable_of_a_profile_that_is_not_set_is_a_missing_key() {
+    let provider = Provider::start(vec![]);
+    let user = with_command(&provider);
+    let (head, rest) = user.split_once("    key-command").expect("a key");
+    let rest = rest.split_once('\n').expect("a line").1;
+    let scene = Scene::new(&format!("{head}    key-variable: NOT_SET\n{rest}"), "");
+    let run = |words: &[&str]| {
+        let ended = scene.run(&[&["exec", "hi", "--profile", "work"], words].concat());
+        assert_eq!(ended.status, 1, "{ended:?}");
+        ended.stdout
+    };
+    let events = run(&["--json-stream"]);
+    let events = events.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let error = events.map(|event| event["payload"]["error"].clone()).find(Value::is_object);
+    let error = error.expect("an error");
+    assert_eq!((&error["class"], &error["code"]), (&json!("auth"), &json!("AUTH_EXPIRED")));
+    let document: Value = serde_json::from_str(&run(&["--output", "json"])).expect("JSON");
+    let error = &document["error"];
+    assert_eq!(error["class"], "auth", "{document}");
+    assert!(error["message"].to_string().contains("the variable NOT_SET"), "{document}");
+    assert_eq!(provider.requests(), 0);
 }
 
 #[test]

@@ -118,8 +118,10 @@ fn options_win_over_variables_and_variables_over_the_profile() {
 
 #[test]
 fn what_can_never_work_is_in_hello_and_the_server_starts() {
-    let scene =
-        Scene::new("profiles:\n  a: {base-url: 'http://h/v1', key-variable: NOT_SET}\n", "");
+    let scene = Scene::new(
+        "profiles:\n  a: {base-url: 'http://h/v1', model: m, key-variable: NOT_SET}\n",
+        "",
+    );
     let check = |words: &[&str], expected: &str, engine: &str| {
         let mut server = scene.launch(words).start();
         let hello = server.wait_hello();
@@ -135,7 +137,7 @@ fn what_can_never_work_is_in_hello_and_the_server_starts() {
     check(&["rpc", "--base-url", "h/v1", "--model", "m"], "does not begin with http", "openai");
     check(&["rpc", "--engine", "anthropic"], "requires a key", "anthropic");
     check(&["rpc", "--profile", "b"], "there is no profile `b`; there are a", "none");
-    check(&["rpc", "--profile", "a"], "the variable NOT_SET", "none");
+    check(&["rpc", "--profile", "a"], "the variable NOT_SET", "openai");
     let wrong = scene.folder.path("config/duologue/profiles.yaml");
     fs::write(&wrong, "profiles:\n  a:\n    modle: x\n").expect("a file");
     check(&["rpc", "--profile", "a"], "profiles.yaml:3: a profile has no key `modle`", "none");
@@ -282,7 +284,7 @@ fn a_request_chooses_a_profile_with_its_own_key() {
     let user = with_command(&provider)
         + &format!(
             "  other:\n    engine: openai\n    model: m\n    base-url: {}\n  broken: {{engine: openai, \
-             base-url: 'http://h', key-variable: NOT_SET}}\n",
+             base-url: 'http://h', model: m, key-variable: NOT_SET}}\n",
             keyless.base_url()
         );
     let scene = Scene::new(&user, "");

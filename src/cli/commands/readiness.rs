@@ -35,26 +35,10 @@ pub(super) fn readiness(profile: Result<Resolved, ProfileError>) -> Readiness {
 fn known(profile: &Resolved) -> Result<Readiness> {
     let values = ProfileValues::of(profile)?;
     let args = ProviderArgs::default();
-    let mut notices = Vec::new();
-    let made = |values: &ProfileValues, notices: &mut Vec<_>| {
-        let choice = ProviderChoice::initial(&args, values)?;
-        let engine = engine(&choice, &EngineArgs::default(), notices)?;
-        anyhow::Ok((choice, engine))
-    };
-    let (engine, fault, key) = match made(&values, &mut notices) {
-        Ok((choice, engine)) => {
-            let fault = engine.fault().map(|fault| fault.message);
-            let key = shown(&choice.key_origin(&*engine)?);
-            (engine, fault, key)
-        }
-        Err(error) => match made(&values.without_key(), &mut notices) {
-            // Engine and model are known also where the key is not there.
-            Ok((_, engine)) if notices.is_empty() => {
-                (engine, Some(format!("{error:#}")), String::new())
-            }
-            Ok(_) | Err(_) => return Err(error),
-        },
-    };
+    let choice = ProviderChoice::initial(&args, &values)?;
+    let engine = engine(&choice, &EngineArgs::default(), &mut Vec::new())?;
+    let fault = engine.fault().map(|fault| fault.message);
+    let key = shown(&choice.key_origin(&*engine)?);
     Ok(Readiness {
         engine: engine.name().to_owned(),
         model: engine.model().to_owned(),
@@ -67,7 +51,9 @@ fn known(profile: &Resolved) -> Result<Readiness> {
 fn shown(key: &KeyOrigin) -> String {
     match key {
         KeyOrigin::Unneeded => "no key is needed".to_owned(),
-        KeyOrigin::Variable(name) => format!("the key comes from the variable {name}"),
+        KeyOrigin::Variable(name) | KeyOrigin::Source(KeySource::Variable(name)) => {
+            format!("the key comes from the variable {name}")
+        }
         KeyOrigin::ProfileFile => "the key comes from the profile's own file".to_owned(),
         KeyOrigin::Source(KeySource::Command(_)) => "the key comes from a command".to_owned(),
         KeyOrigin::Source(KeySource::File(_)) => "the key comes from a file".to_owned(),

@@ -279,7 +279,7 @@ impl ProviderChoice {
     /// Why no key can be had, as far as is known without getting it: for `hello` and `doctor`.
     ///
     /// # Errors
-    /// If the file of the key can't be used, or its program is not found.
+    /// If the file of the key can't be used, its program is not found, or its variable is not set.
     pub(crate) fn check_key(&self) -> Result<(), String> {
         match &self.key {
             Some(KeyChoice::Got(source)) => source.check(&names::GENERAL),

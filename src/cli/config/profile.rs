@@ -156,11 +156,6 @@ impl ProfileValues {
         Self { engine: Some(engine), base_url, key, ..Self::default() }
     }
 
-    /// A copy without the key.
-    pub(crate) fn without_key(&self) -> Self {
-        Self { key: None, ..self.clone() }
-    }
-
     /// Its settings of tools.
     pub(crate) fn into_tools(self) -> ProfileTools {
         self.tools

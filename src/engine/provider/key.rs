@@ -1,5 +1,5 @@
-//! A key that is not in a variable: a program prints it, or a file holds it. It is got when the first
-//! call needs it, off the loop, in bounded time and memory. Nothing that is read or printed here is
+//! A key that is not known at the start: a program prints it, a file holds it, or a variable that is not set. It is got
+//! when the first call needs it, off the loop, in bounded time and memory. Nothing that is read or printed here is
 //! shown but what the program writes to standard error, without the lines that may be keys.
 
 mod program;
@@ -40,13 +40,16 @@ pub enum KeySource {
     Command(Vec<String>),
     /// The first line of a file that its owner alone can read.
     File(PathBuf),
+    /// The variable of this name of the process's environment.
+    Variable(String),
 }
 
 impl KeySource {
-    /// Checks that the program or the file exists, without running or reading it.
+    /// Checks that the program or the file exists, without running or reading it, or that the variable is set.
     ///
     /// # Errors
-    /// If the program is not found, or the file is missing or is not private: the message for people.
+    /// If the program is not found, the file is missing or is not private, or the variable is not set: the message for
+    /// people.
     pub(in crate::engine) fn look(&self, names: &SettingNames) -> Result<(), NoKey> {
         match self {
             Self::Command(words) => {
@@ -66,6 +69,7 @@ impl KeySource {
                 let about = about.map_err(|error| unreadable(path, &error.to_string(), names))?;
                 checked(path, &about, names)
             }
+            Self::Variable(name) => in_variable(name).map(drop),
         }
     }
 
@@ -149,6 +153,7 @@ impl Key {
         let key = match source {
             KeySource::Command(words) => printed(words, COMMAND_TIMEOUT, self.names).await?,
             KeySource::File(path) => in_file(path, self.names).await?,
+            KeySource::Variable(name) => in_variable(name)?,
         };
         *self.cached() = Some(key.clone());
         Ok(Some(key))
@@ -182,6 +187,13 @@ async fn in_file(path: &Path, names: &SettingNames) -> Result<Secret, NoKey> {
     let (text, about) = read.map_err(|error| unreadable(path, &error.to_string(), names))?;
     checked(path, &about, names)?;
     first_line(text.as_bytes()).map_err(|()| no_key_in(path, "holds no key in its first line"))
+}
+
+fn in_variable(name: &str) -> Result<Secret, NoKey> {
+    let key = std::env::var(name).ok().as_deref().and_then(Secret::new);
+    key.ok_or_else(|| {
+        NoKey::new(format!("the variable {name}, which is to hold the key, is not set; set it"))
+    })
 }
 
 fn no_key_in(path: &Path, why: &str) -> NoKey {

@@ -306,14 +306,14 @@ impl<I: Interface> Remote<I> {
         let checked = self.url(model, &failures);
         let checked =
             checked.and_then(|url| headers::<I>(key.as_ref(), &url, &settings, &failures));
-        let fault = checked.err().or_else(|| self.key_file_fault(&failures));
+        let fault = checked.err().or_else(|| self.key_source_fault(&failures));
         fault.map(Failure::into_error)
     }
 
-    /// A key file that is not there. A program is looked for when it is run.
-    fn key_file_fault(&self, failures: &Failures) -> Option<Failure> {
+    /// A key file that is not there, or a variable that is not set. A program is looked for when it is run.
+    fn key_source_fault(&self, failures: &Failures) -> Option<Failure> {
         match self.shared.settings.key_source.as_ref()? {
-            source @ KeySource::File(_) => source
+            source @ (KeySource::File(_) | KeySource::Variable(_)) => source
                 .look(self.shared.settings.names)
                 .err()
                 .map(|why| failures.no_key_from_source(why)),

@@ -167,6 +167,7 @@ fn shown(origin: KeyOrigin, by: &str) -> String {
         KeyOrigin::Source(KeySource::File(path)) => {
             format!("the file {}, which only its owner can read{by}", path.display())
         }
+        KeyOrigin::Source(KeySource::Variable(name)) => format!("the variable {name}{by}"),
         KeyOrigin::Option(option) => format!("the option {option}"),
         KeyOrigin::Login => "the login in the base URL".to_owned(),
         KeyOrigin::Unset(names) => {

@@ -24,7 +24,7 @@ pub(crate) enum KeyOrigin {
     Variable(String),
     /// The file of the profile.
     ProfileFile,
-    /// This program, or this file, when a call needs the key.
+    /// This program, this file or this variable, when a call needs the key.
     Source(KeySource),
     /// The option of this name, which was typed.
     Option(&'static str),
@@ -79,7 +79,9 @@ impl ProviderChoice {
     /// Where the key of a provider with the variables `common` is, if that is none of them.
     pub(super) fn key_place(&self, common: CommonVariables) -> Option<String> {
         let place = match &self.key {
-            Some(KeyChoice::Variable(_, name)) => Some(name.clone()),
+            Some(KeyChoice::Variable(_, name) | KeyChoice::Got(KeySource::Variable(name))) => {
+                Some(name.clone())
+            }
             Some(KeyChoice::InProfile(_)) => Some("the profile's key".to_owned()),
             Some(KeyChoice::Got(KeySource::File(path))) => {
                 Some(format!("the key file {}", escape_control(&path.display().to_string())))
@@ -174,9 +176,10 @@ pub(super) fn key_of_profile(from: &KeyFrom) -> Result<KeyChoice> {
     match from {
         KeyFrom::Variable(name) => {
             let key = variable(name)?.as_deref().and_then(Secret::new);
-            let known = key.map(|key| KeyChoice::Variable(key, name.clone()));
-            known.with_context(|| {
-                format!("the variable {name}, which holds the profile's key, is not set; set it")
+            Ok(match key {
+                Some(key) => KeyChoice::Variable(key, name.clone()),
+                // Calls fail without a key; what else the profile says is known all the same.
+                None => KeyChoice::Got(KeySource::Variable(name.clone())),
             })
         }
         KeyFrom::Command(words) => Ok(KeyChoice::Got(KeySource::Command(words.clone()))),

@@ -353,6 +353,10 @@ impl Server<'_> {
 
     /// The models that the server lists; none if it lists none, or can't be asked for them.
     fn models(&self, key: &KeyPlace) -> Asked {
+        // A variable may be set later.
+        if matches!(key, KeyPlace::At(KeyFrom::Variable(_))) && self.check_key(key).is_err() {
+            return Asked { models: Vec::new(), doubt: None, is_confirmed: false };
+        }
         let (models, doubt) = match self.listed(key) {
             Ok(models) => (models, None),
             Err(why) => (Vec::new(), Some(why)),
