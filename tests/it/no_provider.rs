@@ -1,6 +1,7 @@
 //! Runs without a provider: the built-in engine answers for a person who tries the program out, and
 //! says so in every output; a job that lost a part of its configuration gets an error.
 
+use crate::chat::Person;
 use crate::once::{Ended, Once, duologue, run};
 use crate::provider::{Provider, says};
 use crate::server::{Folder, KEY};
@@ -91,17 +92,38 @@ fn a_part_of_a_configuration_is_an_error_where_nobody_is_at_a_terminal() {
     }
     check_incomplete(&folder, &[], ("DUOLOGUE_ENGINE", ""), "DUOLOGUE_ENGINE is set but empty");
     let url = "http://127.0.0.1:1";
-    for name in [
-        "ANTHROPIC_BASE_URL",
-        "GEMINI_BASE_URL",
-        "GEMINI_MODEL",
-        "OLLAMA_HOST",
-        "GOOGLE_API_KEY",
-        "AZURE_OPENAI_API_KEY",
+    for (name, choice) in [
+        ("ANTHROPIC_BASE_URL", "--engine anthropic"),
+        ("GEMINI_BASE_URL", "--engine gemini"),
+        ("GEMINI_MODEL", "--engine gemini"),
+        ("OLLAMA_HOST", "--engine ollama"),
+        ("OLLAMA_API_KEY", "--engine ollama"),
+        ("GOOGLE_API_KEY", "--engine gemini"),
+        ("AZURE_OPENAI_API_KEY", "its key goes into DUOLOGUE_API_KEY"),
     ] {
-        let part = format!("{name} is set, but no engine is chosen");
+        let part = format!("{name} is set, but no engine is chosen ({choice}");
         check_incomplete(&folder, &[], (name, url), &part);
     }
+}
+
+/// A person at a terminal is answered, and `doctor` there says that a program would not be.
+#[test]
+fn doctor_at_a_terminal_says_what_a_prompt_there_does() {
+    let folder = Folder::new();
+    let at_terminal = |words: &[&str]| {
+        let mut command = duologue(&folder, words);
+        command.env("HOME", folder.path("")).env("GOOGLE_API_KEY", "x").env("TERM", "xterm");
+        let person = Person::sized(command, 240, 40);
+        let (status, screen) = person.ends();
+        (status, screen.lines())
+    };
+    let (status, asked) = at_terminal(&["exec", "hi"]);
+    assert!(status == 0 && asked.contains("You said: hi"), "{asked}");
+    let (status, doctor) = at_terminal(&["doctor", "--offline"]);
+    assert!(status == 0 && doctor.contains("note   settings: no provider is"), "{doctor}");
+    assert!(doctor.contains("GOOGLE_API_KEY is set"), "{doctor}");
+    let (status, required) = at_terminal(&["doctor", "--offline", "--require-provider"]);
+    assert!(status == 1 && required.contains("wrong  settings: no provider is"), "{required}");
 }
 
 /// The value of an option is lost, as where a shell's variable is not set: no other provider gets the prompt.

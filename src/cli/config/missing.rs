@@ -11,7 +11,7 @@ use std::path::PathBuf;
 const ENOUGH: [&str; 4] =
     ["DUOLOGUE_ENGINE", "DUOLOGUE_MODEL", "DUOLOGUE_BASE_URL", "DUOLOGUE_PROFILE"];
 
-/// Variables that configure one provider, here or in other programs. One that is empty was to have a value.
+/// Variables that configure one provider, here or in other programs (`AZURE_OPENAI_API_KEY` and `GEMINI_MODEL`). One that is empty was to have a value.
 pub(super) const OF_PROVIDERS: [&str; 12] = [
     "DUOLOGUE_API_KEY",
     "OPENAI_API_KEY",
@@ -81,8 +81,20 @@ fn is_empty(name: &str) -> Option<bool> {
 fn of_variable(name: &str) -> Option<String> {
     Some(match is_empty(name)? {
         true => lacks(name),
-        false => format!("{name} is set, but no engine is chosen (--engine, DUOLOGUE_ENGINE)"),
+        false => format!("{name} is set, but no engine is chosen ({})", choice_of(name)),
     })
+}
+
+/// How the provider of the variable is chosen.
+fn choice_of(name: &str) -> &'static str {
+    match name.split('_').next() {
+        Some("ANTHROPIC") => "--engine anthropic, or DUOLOGUE_ENGINE=anthropic",
+        Some("GEMINI" | "GOOGLE") => "--engine gemini, or DUOLOGUE_ENGINE=gemini",
+        Some("OLLAMA") => "--engine ollama, or DUOLOGUE_ENGINE=ollama",
+        // That of a deployment at Azure has no engine of its own, and its key is read from duologue's variable.
+        Some("AZURE") => "its key goes into DUOLOGUE_API_KEY, its address into DUOLOGUE_BASE_URL",
+        Some(_) | None => "--engine, DUOLOGUE_ENGINE",
+    }
 }
 
 fn of_files(files: &[PathBuf], names: &[&str], chosen: Option<&str>) -> Vec<String> {

@@ -15,6 +15,7 @@ use crate::engine::{CallSettings, Engine, ErrorClass, KeySource, RunError};
 use crate::profile::{Item, Resolved};
 use anyhow::Result;
 use clap::ValueEnum;
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 /// Variables that change how a provider is reached. Their values may hold passwords.
@@ -48,11 +49,7 @@ pub(super) fn check(
 ) {
     match build(args, values) {
         Ok(Some(built)) => of_engine(args, &built, profile, checks),
-        // A conversation does not fail then.
-        Ok(None) if !args.require_provider => checks.push(Check::note("settings", ECHO_ANSWERS)),
-        Ok(None) => {
-            checks.push(Check::wrong("settings", format!("{ECHO_ANSWERS} (--require-provider)")))
-        }
+        Ok(None) => checks.push(of_nothing(args)),
         Err(error) => checks.push(Check::wrong("settings", format!("{error:#}"))),
     }
 }
@@ -64,13 +61,32 @@ fn build(args: &DoctorArgs, values: &ProfileValues) -> Result<Option<Built>> {
     let mut notices = Vec::new();
     let engine = engine(&choice, &args.engines, &mut notices)?;
     if !notices.is_empty() {
-        // A part of a configuration says more than that there is none.
-        missing::ensure_unconfigured(&ForeignArgs::default())?;
-        missing::ensure_no_profiles(&args.provider)?;
         return Ok(None);
     }
     let default = default_engine(&choice, &args.engines)?;
     Ok(Some(Built { engine, choice, default, settings }))
+}
+
+/// Where no provider is configured: as in a conversation that begins here.
+fn of_nothing(args: &DoctorArgs) -> Check {
+    let part = missing::ensure_unconfigured(&ForeignArgs::default())
+        .and_then(|()| missing::ensure_no_profiles(&args.provider));
+    match part {
+        Err(error) if is_attended() && !args.require_provider => Check::note(
+            "settings",
+            format!("{ECHO_ANSWERS}; without a terminal it is an error: {error:#}"),
+        ),
+        Err(error) => Check::wrong("settings", format!("{error:#}")),
+        Ok(()) if args.require_provider => {
+            Check::wrong("settings", format!("{ECHO_ANSWERS} (--require-provider)"))
+        }
+        Ok(()) => Check::note("settings", ECHO_ANSWERS),
+    }
+}
+
+/// Whether one of the three standard streams is a terminal, so that a person sees which engine answers.
+fn is_attended() -> bool {
+    io::stdin().is_terminal() || io::stdout().is_terminal() || io::stderr().is_terminal()
 }
 
 fn of_engine(
