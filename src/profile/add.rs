@@ -30,7 +30,8 @@ pub(crate) struct Added {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotAdded {
     #[error(
-        "there is a profile `{0}` already, which stays as it is; give the new one another name"
+        "there is a profile `{0}` already, which stays as it is; give the new one another name, or edit the file to \
+         change that one"
     )]
     Exists(String),
     #[error("{}{message}", .line.map_or(String::new(), |line| format!("line {line}: ")))]

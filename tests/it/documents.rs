@@ -65,6 +65,38 @@ fn the_page_of_options_has_each_option_and_variable() {
     }
 }
 
+/// Whoever wants to know what is where, or to remove it, finds all of it on one page.
+#[test]
+fn the_page_of_options_has_each_file_of_the_user() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut paths = BTreeSet::new();
+    add_paths(&src, &mut paths);
+    assert!(paths.len() >= 6, "{paths:?}");
+    let (_, section) = OPTIONS.split_once("\n## Files\n").expect("the section");
+    let missing: Vec<_> = paths.iter().filter(|path| !section.contains(*path)).collect();
+    assert!(missing.is_empty(), "not under Files in docs/options.md: {missing:?}");
+    assert!(README.contains("docs/options.md#files"), "the README leads there");
+}
+
+/// Adds the paths in a folder of the user that the code below `folder` names.
+fn add_paths(folder: &Path, paths: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            add_paths(&path, paths);
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        // The name of a type is no path.
+        let is_path = |word: &&str| word.starts_with("duologue/") && *word != "duologue/result";
+        let words = text.split('"').filter(is_path);
+        let is_name = |char: char| char.is_ascii_lowercase() || "./-".contains(char);
+        let words =
+            words.filter(|word| word.len() > "duologue/".len() && word.chars().all(is_name));
+        paths.extend(words.map(str::to_owned));
+    }
+}
+
 fn add_names(command: &Command, names: &mut BTreeSet<String>) {
     for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
         names.extend(argument.get_long().map(|long| format!("--{long}")));

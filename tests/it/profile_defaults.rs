@@ -145,6 +145,7 @@ fn options_say_all_that_a_profile_needs() {
     // What is there stays as it is.
     let again = init(&["--provider", "anthropic", "--key-env", "OTHER"]);
     assert!(again.status == 2 && again.stderr.contains("`anthropic` already"), "{again:?}");
+    assert!(again.stderr.contains(&path) && again.stderr.contains("or edit the file"), "{again:?}");
     assert_eq!(user_file(&scene), first);
     let key = scene.folder.name("key");
     fs::write(&key, KEY).expect("a file");
