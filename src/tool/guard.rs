@@ -11,7 +11,7 @@ use crate::support::{stderr, threads};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{self, Pid, Signal, WaitOptions, WaitStatus};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -55,6 +55,24 @@ enum Event {
     InputClosed,
 }
 
+/// Why `program` could not be started.
+fn not_started(program: &OsStr, error: &io::Error) -> String {
+    let hint = match error.kind() == io::ErrorKind::NotFound && is_like_address(program) {
+        true => "; an address begins with https:// or http://",
+        false => "",
+    };
+    format!("{CANT_START}{program:?}: {error}{hint}")
+}
+
+/// Whether `program` looks like an address whose scheme was left out: a host with a path or a port.
+fn is_like_address(program: &OsStr) -> bool {
+    let text = program.to_string_lossy();
+    let Some((host, rest)) = text.split_once(['/', ':']) else { return false };
+    let has_port = text.contains(':') && rest.starts_with(|it: char| it.is_ascii_digit());
+    let is_host = host.contains('.') && !host.starts_with('.');
+    is_host || host == "localhost" || has_port && !host.is_empty()
+}
+
 /// Runs the server whose command and arguments are `words`, and returns its exit status.
 pub fn main(words: &[OsString]) -> u8 {
     match run(words) {
@@ -79,7 +97,7 @@ fn run(words: &[OsString]) -> Result<u8, String> {
     // From here on the usual signals end the server first.
     take_signals(events.clone()).map_err(|error| error.to_string())?;
     let server = Command::new(program).args(args).process_group(0).spawn();
-    let server = server.map_err(|error| format!("{CANT_START}{program:?}: {error}"))?;
+    let server = server.map_err(|error| not_started(program, &error))?;
     let server = Pid::from_child(&server);
     release_output().map_err(|error| error.to_string())?;
     let reaper = events.clone();

@@ -71,6 +71,39 @@ fn the_command_names_servers_that_fail() {
     assert_eq!(tools[1]["inputSchema"]["required"], json!(["text"]));
 }
 
+/// The commonest mistakes with a server over HTTP: no scheme, no server, and a proxy that is in the way.
+#[test]
+fn a_server_that_can_not_be_reached_is_said_with_what_to_do() {
+    let run = |words: &[&str], variables: &[(&str, &str)]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
+        command.env_clear().args(words).envs(variables.iter().copied());
+        let output = command.output().expect("the binary");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let tools =
+        |server: &str, variables: &[(&str, &str)]| run(&["tools", "--mcp", server], variables);
+    let hint = "an address begins with https:// or http://";
+    for server in ["example.com/mcp", "localhost:3000", "127.0.0.1:3000/mcp", "host:80"] {
+        let error = tools(server, &[]);
+        assert!(error.contains("can't start") && error.contains(hint), "{server}: {error}");
+    }
+    for program in ["no-such-program", "./server.py", "/no/such.d/server", "server.py"] {
+        let error = tools(program, &[]);
+        assert!(error.contains("can't start") && !error.contains(hint), "{program}: {error}");
+    }
+    let gone = tools("http://127.0.0.1:1/mcp", &[]);
+    assert!(gone.contains("it can't be reached: check that it runs, its address"), "{gone}");
+    let proxy = [("HTTP_PROXY", "http://ada:s3cret@127.0.0.1:1")];
+    let proxied = tools("http://example.test/mcp", &proxy);
+    assert!(
+        proxied.contains("through the proxy http://127.0.0.1:1: check HTTP_PROXY"),
+        "{proxied}"
+    );
+    assert!(!proxied.contains("s3cret"), "{proxied}");
+    let login = run(&["mcp", "login", "example.com"], &[("HOME", "/nowhere")]);
+    assert!(login.contains("write it with https://, as https://example.com/mcp"), "{login}");
+}
+
 #[test]
 fn a_wrong_configuration_is_a_wrong_command_line() {
     let run = |args: &[&str]| {

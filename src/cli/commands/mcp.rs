@@ -119,7 +119,9 @@ fn logout(args: &McpLogoutArgs) -> Result<u8, Failure> {
 /// The file of the login at `url`.
 fn file(url: &str) -> Result<LoginFile, Failure> {
     let wrong = |why: &str| Failure::Usage(format!("the address of the server {why}"));
-    let url = Url::parse(url).map_err(|error| wrong(&format!("is no URL: {error}")))?;
+    let url = Url::parse(url).map_err(|error| {
+        wrong(&format!("is no URL: {error}; write it with https://, as https://example.com/mcp"))
+    })?;
     if !is_safe(&url) {
         return Err(wrong("must begin with https://, as others could read the login otherwise"));
     }

@@ -19,7 +19,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-pub(in crate::engine) use exchange::{HttpError, ProviderClient, Response, proxy};
+pub(crate) use exchange::proxy;
+pub(in crate::engine) use exchange::{HttpError, ProviderClient, Response};
 
 const USER_AGENT: &str = concat!("duologue/", env!("CARGO_PKG_VERSION"));
 

@@ -1,5 +1,7 @@
 //! Why a message to a server over HTTP has no answer, for people, and whether the server may have acted upon it.
 
+use crate::engine::provider::http::proxy;
+use crate::engine::shown_address;
 use crate::support::lock;
 use crate::tool::connection::{Closed, Closing, causes};
 use crate::tool::http_streams::UNAUTHORIZED;
@@ -185,10 +187,23 @@ fn unanswered(error: &reqwest::Error) -> HttpFault {
     match error.source() {
         // The rest of its text has the address from which it leads.
         Some(why) if error.is_redirect() => HttpFault::Refused(why.to_string()),
-        Some(_) | None if error.is_connect() => HttpFault::Unreached(causes(error)),
+        Some(_) | None if error.is_connect() => HttpFault::Unreached(unreached(error)),
         Some(_) | None if error.is_builder() => HttpFault::Refused(causes(error)),
         Some(_) | None => HttpFault::Lost(causes(error)),
     }
+}
+
+/// That no connection could be made, and what to check.
+fn unreached(error: &reqwest::Error) -> String {
+    let advice = match error.url().and_then(proxy) {
+        Some(proxy) => format!(
+            "it can't be reached through the proxy {}: check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY, or exempt its \
+             host with NO_PROXY",
+            shown_address(&proxy)
+        ),
+        None => "it can't be reached: check that it runs, its address, and your network".to_owned(),
+    };
+    format!("{advice} ({})", causes(error))
 }
 
 /// `url` for people: others can make one whose query is a key.

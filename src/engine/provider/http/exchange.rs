@@ -76,7 +76,7 @@ impl ProviderClient {
 }
 
 /// The proxy that requests to `url` go through, without its login.
-pub(in crate::engine) fn proxy(url: &Url) -> Option<String> {
+pub(crate) fn proxy(url: &Url) -> Option<String> {
     let proxy = Proxies::from_environment().of(url)?;
     Some(proxy.uri().to_string())
 }
