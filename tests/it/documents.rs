@@ -5,7 +5,7 @@ use duologue::cli::Cli;
 use duologue::protocol::proto::DESCRIPTORS;
 use prost::Message;
 use prost_types::{DescriptorProto, FileDescriptorSet};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -62,6 +62,92 @@ fn the_page_of_options_has_each_option_and_variable() {
         let of_options = variables.filter(|name| !SECRET_VARIABLES.contains(name));
         let gone: Vec<_> = of_options.filter(|name| !names.contains(*name)).collect();
         assert!(gone.is_empty(), "only in docs/options.md: {gone:?}");
+    }
+}
+
+/// Those that are called conversations on the page; the first of them hold one each.
+const CONVERSATIONS: [&str; 6] = ["rpc", "exec", "run-command", "chat", "acp", "serve"];
+
+/// How many of them hold one.
+const OF_ONE: usize = 4;
+
+/// Each row says which commands have its options: in a cell, or in the sentence above the table.
+#[test]
+fn the_page_of_options_names_the_commands_that_have_each() {
+    // A node's options are there only with the feature.
+    if !cfg!(feature = "serve") {
+        return;
+    }
+    let mut command = Cli::command();
+    command.build();
+    let mut of_options = BTreeMap::new();
+    add_commands(&command, "", &mut of_options);
+    let all = of_options.remove("").expect("the commands");
+    let (tables, _) = OPTIONS.split_once("\n## Files\n").expect("the tables");
+    let mut seen = 0;
+    for section in tables.split("\n## ").skip(1) {
+        let above = section.lines().find_map(|line| line.strip_prefix("Options of "));
+        let above = above.and_then(|line| line.split([':', ';', '.']).next());
+        for row in section.lines().filter(|line| line.starts_with("| `")) {
+            let row = row.replace("\\|", "/");
+            let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+            let of = if cells.len() == 4 { cells[2] } else { above.expect(&row) };
+            let mut named = commands_in(of, &all);
+            let text = cells.last().expect("a cell");
+            let part = |words: &str| text.split_once(words).map(|(_, rest)| rest);
+            named.extend(part("also of ").map(|rest| commands_in(rest, &all)).unwrap_or_default());
+            let not = part("not of ").map(|rest| commands_in(rest, &all)).unwrap_or_default();
+            named.retain(|name| !not.contains(name));
+            let options = cells[0].split(|it: char| !it.is_ascii_lowercase() && it != '-');
+            for option in options.filter_map(|word| of_options.get_key_value(word)) {
+                assert_eq!((option.0, option.1), (option.0, &named), "{row}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 100, "only {seen} options were found");
+}
+
+/// The commands that `text` names: `all`, those called conversations, and those in backticks, without those after "but".
+fn commands_in(text: &str, all: &BTreeSet<String>) -> BTreeSet<String> {
+    let (with, without) = text.split_once(" but ").unwrap_or((text, ""));
+    let quoted = |text: &str| {
+        let names = text.split('`').skip(1).step_by(2).map(str::to_owned);
+        names.filter(|name| all.contains(name)).collect::<Vec<_>>()
+    };
+    let group = match with {
+        _ if with.starts_with("all") => all.iter().map(String::as_str).collect(),
+        _ if with.starts_with("conversations") => CONVERSATIONS.to_vec(),
+        _ if with.starts_with("one conversation") => CONVERSATIONS[..OF_ONE].to_vec(),
+        _ => Vec::new(),
+    };
+    let named = group.into_iter().map(str::to_owned).chain(quoted(with));
+    let without = quoted(without);
+    named.filter(|name| !without.contains(name)).collect()
+}
+
+/// Adds the commands of each option; all of them for a blank one. Profiles have options of the same names for what is
+/// written into them, and `run` has those of `run-command`.
+fn add_commands(command: &Command, path: &str, to: &mut BTreeMap<String, BTreeSet<String>>) {
+    for child in command.get_subcommands().filter(|child| !child.is_hide_set()) {
+        let name = child.get_name();
+        if ["help", "profiles", "run"].contains(&name) {
+            continue;
+        }
+        let path = match path {
+            "" | "sessions" => path.to_owned() + if path.is_empty() { name } else { "" },
+            _ => format!("{path} {name}"),
+        };
+        if child.has_subcommands() {
+            add_commands(child, &path, to);
+            continue;
+        }
+        let shown = child.get_arguments().filter(|argument| !argument.is_hide_set());
+        let longs = shown.filter_map(|argument| argument.get_long());
+        let options = longs.map(|long| format!("--{long}")).chain([String::new()]);
+        for option in options {
+            to.entry(option).or_default().insert(path.clone());
+        }
     }
 }
 
