@@ -131,7 +131,7 @@ pub(crate) fn missing(name: &str) -> anyhow::Error {
     let hint = match is_name(name) {
         true => String::new(),
         false => {
-            format!("; the prompt of a file that is named is run by `duologue run-command {name}`")
+            format!("; a command file is run by its path with `duologue run-command {name}`")
         }
     };
     let working = WorkFolder::default();

@@ -143,7 +143,7 @@ fn options_say_all_that_a_profile_needs() {
     assert_eq!(user_file(&scene), first);
     assert_eq!(mode(&scene, "config/duologue/profiles.yaml"), 0o600);
     // What is there stays as it is.
-    let again = init(&["--provider", "anthropic", "--key-env", "OTHER"]);
+    let again = init(&["--engine", "anthropic", "--key-env", "OTHER"]);
     assert!(again.status == 2 && again.stderr.contains("`anthropic` already"), "{again:?}");
     assert!(again.stderr.contains(&path) && again.stderr.contains("or edit the file"), "{again:?}");
     assert_eq!(user_file(&scene), first);

@@ -236,7 +236,7 @@ pub struct InitProfileArgs {
     pub name: Option<String>,
 
     /// Provider, by the name of its engine
-    #[arg(long, value_name = "ENGINE", value_enum)]
+    #[arg(long, visible_alias = "engine", value_name = "ENGINE", value_enum)]
     pub provider: Option<EngineName>,
 
     /// Base URL, if it is not the provider's own, for example http://localhost:11434/v1
