@@ -11,7 +11,8 @@ use std::path::PathBuf;
 const ENOUGH: [&str; 4] =
     ["DUOLOGUE_ENGINE", "DUOLOGUE_MODEL", "DUOLOGUE_BASE_URL", "DUOLOGUE_PROFILE"];
 
-/// Variables that configure one provider, here or in other programs (`AZURE_OPENAI_API_KEY` and `GEMINI_MODEL`). One that is empty was to have a value.
+/// Variables that configure one provider, here or in other programs (`AZURE_OPENAI_API_KEY` and `GEMINI_MODEL`). One
+/// that is empty was to have a value.
 pub(super) const OF_PROVIDERS: [&str; 12] = [
     "DUOLOGUE_API_KEY",
     "OPENAI_API_KEY",

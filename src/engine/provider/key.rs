@@ -1,4 +1,4 @@
-//! A key that is not known at the start: a program prints it, a file holds it, or a variable that is not set. It is got
+//! A key that is not known at the start: a program prints it, a file holds it, or its variable is not set. It is got
 //! when the first call needs it, off the loop, in bounded time and memory. Nothing that is read or printed here is
 //! shown but what the program writes to standard error, without the lines that may be keys.
 
