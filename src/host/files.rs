@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// How long what comes after a request waits for the files of the request, so that requests take effect in
-/// their order unless a file system is slow.
+/// their order unless a file system or a tool server is slow.
 const HOLD_UP_MAX: Duration = Duration::from_millis(200);
 
 /// Threads that read files. One that a file system holds up counts until it ends, also after its request
@@ -229,11 +229,8 @@ impl FileReads {
         }
         let (policy, thread) = (Arc::clone(&self.policy), Arc::clone(&self.threads));
         let read = move || {
-            let reading = AssertUnwindSafe(|| {
-                planted_wait();
-                attachments::read(attachments, &policy, held_bytes)
-            });
-            let read = catch_unwind(reading).unwrap_or_else(|panic| Err(defect(panic.as_ref())));
+            planted_wait();
+            let read = checked(attachments, &policy, held_bytes);
             drop(thread);
             sender.send(read).ok();
         };
@@ -244,9 +241,10 @@ impl FileReads {
         outcome
     }
 
-    /// Until when everything else waits for files, if it still does.
+    /// Until when everything else waits for files, if it still does. Nothing waits once any read has taken longer: the
+    /// waits for one slow request after another would add up.
     pub(super) fn holds_until(&self) -> Option<Instant> {
-        let until = self.going_on.iter().map(|read| read.since + HOLD_UP_MAX).max();
+        let until = self.going_on.iter().map(|read| read.since + HOLD_UP_MAX).min();
         until.filter(|until| Instant::now() < *until)
     }
 
@@ -289,6 +287,9 @@ impl FileReads {
                 }
             };
             let held_bytes = read.held_bytes;
+            if !attachments.iter().any(Attachment::is_file) {
+                return Poll::Ready(checked(attachments, &self.policy, held_bytes));
+            }
             self.going_on[at].step = Step::Files(self.read(attachments, held_bytes));
         }
     }
@@ -300,6 +301,12 @@ impl FileReads {
     pub(super) fn cancel_all(&mut self) {
         self.going_on.clear();
     }
+}
+
+/// The attachments with their content; a defect of the program in reading them is an error, too.
+fn checked(attachments: Vec<Attachment>, policy: &FilePolicy, held_bytes: u64) -> Outcome {
+    let reading = AssertUnwindSafe(|| attachments::read(attachments, policy, held_bytes));
+    catch_unwind(reading).unwrap_or_else(|panic| Err(defect(panic.as_ref())))
 }
 
 fn defect(panic: &(dyn Any + Send)) -> String {
@@ -372,6 +379,30 @@ mod tests {
         for path in [".", "deep", &full("")] {
             check(path, "it is a folder");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_waits_for_slow_requests_do_not_add_up() {
+        let mut reads = FileReads::new(FilePolicy::None);
+        let never = || -> Resources { Box::pin(std::future::pending()) };
+        reads.start(TaskId(1), Ok(never()), 0);
+        assert!(reads.hold_up());
+        tokio::time::advance(HOLD_UP_MAX).await;
+        reads.start(TaskId(2), Ok(never()), 0);
+        assert!(!reads.hold_up());
+        reads.cancel(TaskId(1));
+        assert!(reads.hold_up());
+    }
+
+    #[tokio::test]
+    async fn resources_without_files_need_no_thread() {
+        let mut reads = FileReads::new(FilePolicy::None);
+        let _busy = [(); THREADS_MAX].map(|()| Arc::clone(&reads.threads));
+        let content = crate::protocol::attachment::Content::Data(b"text".as_slice().into());
+        let resource = Attachment { shown: Default::default(), content };
+        reads.start(TaskId(1), Ok(Box::pin(std::future::ready(Ok(vec![resource])))), 0);
+        let (task, outcome) = reads.next().await;
+        assert_eq!((task, outcome.map(|them| them.len())), (TaskId(1), Ok(1)));
     }
 
     #[test]

@@ -181,6 +181,20 @@ fn a_run_goes_on_while_a_resource_is_read() {
     assert_eq!(errors(&frames, "slow"), ["shutting_down"]);
 }
 
+/// More than read files at the same time, and none of them names a file.
+#[test]
+fn many_prompts_may_name_resources() {
+    let docs = Docs::new();
+    let mut server = docs.start(&["--on-busy", "queue"]);
+    let ids: Vec<_> = (0..12).map(|number| format!("r{number}")).collect();
+    let lines: Vec<_> = ids.iter().map(|id| with(id, &[("docs", "note://1")])).collect();
+    server.send(lines.join("\n"));
+    for id in &ids {
+        assert_eq!(server.wait_done(id), "ok", "{id}");
+    }
+    server.finish();
+}
+
 #[test]
 fn a_client_that_names_none_sees_no_difference() {
     let docs = Docs::new();
