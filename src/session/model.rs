@@ -53,7 +53,7 @@ impl Models {
     /// As [`Models::choose`]; the choice stays as it was.
     pub(super) fn switch(&mut self, choice: &ModelChoice) -> Result<ModelSwitched, String> {
         let selection = self.choose(choice)?;
-        let before = self.chosen.take().filter(|_| selection.engine == self.current.engine);
+        let before = self.chosen.take().filter(|_| !names_engine(choice));
         self.current = selection;
         let switched = self.switched();
         self.chosen = Some(remembered(before.unwrap_or_default(), choice, &switched));
@@ -88,8 +88,8 @@ impl Models {
             self.known(name).ok_or_else(|| format!("there is no profile {profile:?} any more"))?
         };
         let (model, settings) = (chosen.model.clone(), chosen.settings.clone());
-        self.current =
-            self.with(reference, &ModelChoice { model, settings, ..Default::default() })?;
+        let choice = ModelChoice { model, settings, ..ModelChoice::default() };
+        self.current = with_choice(self.own(reference), &choice)?;
         self.chosen = Some(chosen);
         Ok(self.switched())
     }
@@ -116,32 +116,18 @@ impl Models {
     /// If there is no such profile, engine or setting, or a setting can't have its value: why, for a
     /// message.
     pub(super) fn choose(&self, choice: &ModelChoice) -> Result<Selection, String> {
-        self.with(self.engine(choice)?, choice)
+        let before = match names_engine(choice) {
+            true => self.own(self.engine(choice)?),
+            false => self.current.clone(),
+        };
+        with_choice(before, choice)
     }
 
-    /// The choice of that engine, with the model and the settings of `choice`.
-    fn with(&self, engine: EngineRef, choice: &ModelChoice) -> Result<Selection, String> {
-        let mut selection = match engine == self.current.engine {
-            true => self.current.clone(),
-            false => Selection { engine, ..Selection::default() },
-        };
-        if selection.engine != self.current.engine
-            && let Some(facts) = self.facts.get(&selection.engine)
-        {
-            selection.settings = Arc::clone(&facts.settings);
-        }
-        let model = choice.model.trim();
-        if !model.is_empty() {
-            selection.model = Some(model.to_owned());
-        }
-        let mut settings = CallSettings::default();
-        for (name, value) in &choice.settings {
-            settings.set(name, value)?;
-        }
-        if settings != CallSettings::default() {
-            selection.settings = Arc::new(selection.settings.overlay(&settings));
-        }
-        Ok(selection)
+    /// An engine with its own model and settings.
+    fn own(&self, engine: EngineRef) -> Selection {
+        let facts = self.facts.get(&engine);
+        let settings = facts.map(|facts| Arc::clone(&facts.settings)).unwrap_or_default();
+        Selection { engine, model: None, settings }
     }
 
     pub(super) fn engine_name(&self, selection: &Selection) -> Arc<str> {
@@ -179,6 +165,7 @@ impl Models {
         self.facts.get(&selection.engine).map(|facts| facts.provider.clone()).unwrap_or_default()
     }
 
+    /// The engine that `choice` names, by itself or by its profile.
     fn engine(&self, choice: &ModelChoice) -> Result<EngineRef, String> {
         let (profile, engine) = (choice.profile.trim(), choice.engine.trim());
         if !profile.is_empty() && !engine.is_empty() {
@@ -191,9 +178,6 @@ impl Models {
             return self.known(name).ok_or_else(|| {
                 format!("there is no profile {profile:?}; there are: {}", self.names(is_profile))
             });
-        }
-        if engine.is_empty() {
-            return Ok(self.current.engine.clone());
         }
         if self.facts.get(&EngineRef::Initial).is_some_and(|facts| &*facts.engine == engine) {
             return Ok(EngineRef::Initial);
@@ -213,6 +197,26 @@ impl Models {
             names => names.join(", "),
         }
     }
+}
+
+fn names_engine(choice: &ModelChoice) -> bool {
+    !choice.profile.trim().is_empty() || !choice.engine.trim().is_empty()
+}
+
+/// A selection with the model and the settings of `choice` in place of its own.
+fn with_choice(mut selection: Selection, choice: &ModelChoice) -> Result<Selection, String> {
+    let model = choice.model.trim();
+    if !model.is_empty() {
+        selection.model = Some(model.to_owned());
+    }
+    let mut settings = CallSettings::default();
+    for (name, value) in &choice.settings {
+        settings.set(name, value)?;
+    }
+    if settings != CallSettings::default() {
+        selection.settings = Arc::new(selection.settings.overlay(&settings));
+    }
+    Ok(selection)
 }
 
 /// The stored form of a switch after `chosen`, with the same engine.
@@ -303,6 +307,26 @@ mod tests {
         models.switch(&choice("fast", "", "", json!({}))).expect("a profile");
         let switched = models.switch(&choice("", "openai", "", json!({}))).expect("an engine");
         assert_eq!((switched.profile.as_str(), switched.model.as_str()), ("", "a"));
+    }
+
+    /// What was switched to before makes no difference, also where it is of that engine or profile.
+    #[test]
+    fn the_name_of_an_engine_or_profile_brings_its_own_model_and_settings() {
+        let check = |profile: &str, engine: &str, model: &str| {
+            let mut models = models();
+            let named = |model, settings| choice(profile, engine, model, settings);
+            models.switch(&named("m2", json!({ "seed": 2 }))).expect("good");
+            models.switch(&choice("", "", "m3", json!({ "topP": 0.5 }))).expect("good");
+            let selection = models.choose(&named("", json!({}))).expect("good");
+            assert_eq!((models.model(&selection), selection.settings.seed), (model, Some(1)));
+            let switched = models.switch(&named("", json!({}))).expect("good");
+            assert_eq!(switched.model, model);
+            let chosen = models.chosen().expect("a choice");
+            assert!(chosen.model.is_empty() && chosen.settings.is_empty(), "{chosen:?}");
+        };
+        check("", "openai", "a");
+        check("fast", "", "b");
+        check("", "gemini", "c");
     }
 
     #[test]
