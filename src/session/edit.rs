@@ -40,7 +40,7 @@ impl Session {
             }
             Ok((first, Some(Asked { prompt, attachments }))) => {
                 let choice = TurnChoice::default();
-                let submit = Submit { request, prompt, attachments, choice };
+                let submit = Submit { request, prompt, attachments, choice, joins: None };
                 let tokens = |whole: &Transcript| whole.without(first).tokens();
                 let Some(submit) = self.affordable_after(submit, tokens) else { return };
                 self.recorder.drop_turns(&submit.request, first, self.ids.run());

@@ -184,6 +184,11 @@ impl Run {
         &self.request
     }
 
+    /// Whether the run answers a prompt; else it only compacts.
+    pub(super) fn is_turn(&self) -> bool {
+        self.kind == RunKind::Turn
+    }
+
     /// Records the prompt and the run, and has the engine answer.
     pub(super) fn begin(
         &mut self,

@@ -31,11 +31,17 @@ impl Session {
         }
         let command::Submit { prompt, joins, attachments, .. } = submit;
         let attachments = attachments.into();
-        self.submit(now, Submit { request, prompt, attachments, choice }, joins.as_ref());
+        self.submit(now, Submit { request, prompt, attachments, choice, joins });
+    }
+
+    /// Whether the request has a run that goes on, or will have one.
+    fn can_be_joined(&self, target: &RequestId) -> bool {
+        let active = self.phase.active();
+        active.is_some_and(|live| live.is_joined_by(target) || live.has_waiting(target))
     }
 
     fn turn_choice(&self, submit: &command::Submit) -> Result<TurnChoice, String> {
-        let is_joining = submit.joins.is_some() && submit.joins.as_ref() == self.active_request();
+        let is_joining = submit.joins.as_ref().is_some_and(|target| self.can_be_joined(target));
         if is_joining && (submit.choice.is_some() || submit.schema.is_some()) {
             let why = "a prompt that joins a run has the model, the settings and the schema of that \
                        run; leave settings and responseSchema out, or targetRequestId";
@@ -48,7 +54,7 @@ impl Session {
         Ok(TurnChoice { selection: selection.transpose()?, extraction: extraction.transpose()? })
     }
 
-    fn submit(&mut self, now: Uptime, submit: Submit, joins: Option<&RequestId>) {
+    fn submit(&mut self, now: Uptime, submit: Submit) {
         match &mut self.phase {
             Phase::Idle => {
                 if let Some(submit) = self.affordable(submit) {
@@ -56,9 +62,9 @@ impl Session {
                 }
             }
             Phase::Running(live) => {
-                let is_of_run = joins == Some(live.run.request());
+                let is_of_run = submit.joins.as_ref().is_some_and(|it| live.is_joined_by(it));
                 // A prompt for a run that has ended becomes the next turn.
-                let may_wait = joins.is_some() || self.rules.on_busy == OnBusy::Queue;
+                let may_wait = submit.joins.is_some() || self.rules.on_busy == OnBusy::Queue;
                 if !may_wait {
                     let client_error = busy(live.run.request(), self.rules.hints);
                     self.recorder.refuse(Some(&submit.request), client_error);
@@ -77,14 +83,16 @@ impl Session {
         }
     }
 
-    pub(super) fn start(&mut self, now: Uptime, submit: Submit, waiting: VecDeque<Submit>) {
+    pub(super) fn start(&mut self, now: Uptime, submit: Submit, mut waiting: VecDeque<Submit>) {
         self.turns += 1;
         let id = self.ids.run();
-        let Submit { request, prompt, attachments, choice } = submit;
+        let Submit { request, prompt, attachments, choice, joins: _ } = submit;
+        let joining = take_for(&mut waiting, &request);
         let TurnChoice { selection, extraction } = choice;
         let selection = selection.unwrap_or_else(|| self.models.current().clone());
         let model = self.call_model(selection);
-        let run = Run::new(id, self.turns, request, now).with_model(model);
+        let mut run = Run::new(id, self.turns, request, now).with_model(model);
+        joining.into_iter().for_each(|submit| run.join(submit));
         self.recorder.expect_answer(extraction);
         let live = ActiveRun { run, waiting };
         // Set before the run emits anything, so that any error finds and ends it.
@@ -172,4 +180,14 @@ impl Session {
             (None, None) => {}
         }
     }
+}
+
+/// Takes the submits out of `waiting` that join the run of a request.
+fn take_for(waiting: &mut VecDeque<Submit>, request: &RequestId) -> VecDeque<Submit> {
+    let all = std::mem::take(waiting);
+    // One that came with settings, before it was known that this run would be there, has a turn of its own.
+    let joins = |it: &Submit| it.joins.as_ref() == Some(request) && it.choice.is_of_session();
+    let (joining, others) = all.into_iter().partition(joins);
+    *waiting = others;
+    joining
 }

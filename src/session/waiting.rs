@@ -30,6 +30,8 @@ pub(super) struct Submit {
     pub(super) prompt: Prompt,
     pub(super) attachments: Attachments,
     pub(super) choice: TurnChoice,
+    /// The request whose run it is to join.
+    pub(super) joins: Option<RequestId>,
 }
 
 /// The choices of a submit for its turn.
@@ -41,7 +43,24 @@ pub(super) struct TurnChoice {
     pub(super) extraction: Option<Extraction>,
 }
 
+impl TurnChoice {
+    /// Whether the turn has the model, the settings and the extraction of the session.
+    pub(super) fn is_of_session(&self) -> bool {
+        self.selection.is_none() && self.extraction.is_none()
+    }
+}
+
 impl ActiveRun {
+    /// Whether a submit that names `target` joins this run: not one that only compacts.
+    pub(super) fn is_joined_by(&self, target: &RequestId) -> bool {
+        self.run.is_turn() && self.run.request() == target
+    }
+
+    /// Whether the submit of that request waits for a turn of its own.
+    pub(super) fn has_waiting(&self, request: &RequestId) -> bool {
+        self.waiting.iter().any(|submit| submit.request == *request)
+    }
+
     pub(super) fn has_room(&self) -> bool {
         let (count, bytes) = self
             .all_waiting()

@@ -103,6 +103,30 @@ fn prompts_that_joined_are_asked_again_with_the_first() {
     assert!(sent.contains("first\\n\\nsecond") && sent.contains("what goes with it"), "{sent}");
 }
 
+/// The prompt is sent while that run waits for its turn, behind another one.
+#[test]
+fn a_prompt_joins_a_run_that_has_not_begun() {
+    let provider = Provider::start(vec![gated("One."), says("Two."), says("Three.")]);
+    let mut server = running(&provider, &["--on-busy", "queue"]);
+    server.send(submit("next", "second"));
+    server.send(steer("more", "next", "third"));
+    let settings =
+        json!({ "prompt": "fourth", "targetRequestId": "next", "settings": { "seed": 1 } });
+    server.send(json!({ "requestId": "set", "submit": settings }).to_string());
+    assert_eq!(server.wait_done("set"), "failed");
+    provider.open_gate();
+    for id in ["run", "more", "next"] {
+        assert_eq!(server.wait_done(id), "ok", "{id}");
+    }
+    let frames = server.finish().frames;
+    assert_eq!(errors(&frames, "set"), ["invalid_settings"]);
+    assert_eq!(accepted(&frames, "more").len(), 1);
+    let starts = frames.iter().filter(|frame| frame.is_event("ChatRunStarted"));
+    assert_eq!(starts.map(Frame::id).collect::<Vec<_>>(), ["run", "next"]);
+    let last = roles(&provider.wait_request(3).body).pop().expect("a prompt");
+    assert_eq!(last, ("user".to_owned(), "third".to_owned()));
+}
+
 #[test]
 fn a_prompt_that_comes_too_late_is_the_next_turn() {
     let provider = Provider::start(vec![says("One."), says("Two.")]);

@@ -3,7 +3,7 @@
 use super::scene::{server, server_tools};
 use crate::conversation::event::{FinishClass, Usage};
 use crate::conversation::usage::Cost;
-use crate::protocol::command::{Cancel, Command, Compact, Prompt, Submit};
+use crate::protocol::command::{Cancel, Command, Compact, ModelChoice, Prompt, Submit};
 use crate::protocol::id::{RequestId, TaskId};
 use crate::protocol::wire::Request;
 use crate::session::compaction::CompactionRules;
@@ -109,6 +109,19 @@ fn a_summary_is_sent_half_as_much_six_times() {
     }
     // The last one is not made again.
     assert_eq!(refusals, 1 + 6);
+}
+
+/// A compaction is no run that a prompt can join: the prompt waits for a turn of its own.
+#[test]
+fn a_prompt_that_names_a_compaction_may_have_settings() {
+    let mut session = session(Rules::default());
+    answered(&mut session, "r", "hi", Vec::new());
+    let summary = call(&send(&mut session, "c", Command::Compact(Compact::default())));
+    assert!(summary.is_some());
+    let choice = ModelChoice { model: "other".to_owned(), ..ModelChoice::default() };
+    let next = Submit { joins: Some(id("c")), choice: Some(Box::new(choice)), ..submit("next") };
+    let outputs = send(&mut session, "n", Command::Submit(next));
+    assert!(outputs.is_empty(), "{outputs:?}");
 }
 
 #[test]
