@@ -305,6 +305,15 @@ pub(super) fn shutting_down() -> ClientError {
     )
 }
 
+/// Of a prompt whose files or resources were still being read.
+pub(super) fn shut_down_unread() -> ClientError {
+    client_error(
+        Code::ShuttingDown,
+        "the process ends before the files or resources of this prompt have come, so it was not sent; \
+         send it to another process",
+    )
+}
+
 pub(super) fn no_active_request() -> ClientError {
     client_error(
         Code::NoActiveRequest,

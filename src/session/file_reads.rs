@@ -1,7 +1,7 @@
 //! Requests that name files, or resources of tool servers. They are handled once these have been read, as if they
 //! had arrived only then; everything else continues meanwhile.
 
-use super::client_error::{reads_full, shutting_down, slow_files};
+use super::client_error::{reads_full, shut_down_unread, slow_files};
 use super::closing::ExitCause;
 use super::waiting::{QUEUED_BYTES_MAX, QUEUED_SUBMITS_MAX, attached_bytes};
 use super::{Output, Phase, Session, Uptime};
@@ -114,7 +114,7 @@ impl Session {
     /// Refuses all requests whose files are being read.
     pub(super) fn refuse_file_reads(&mut self) {
         let refused = self.drop_file_reads(|_| true);
-        self.refuse_each(refused, &shutting_down());
+        self.refuse_each(refused, &shut_down_unread());
     }
 
     /// Has the reads dropped that `is_dropped` finds; returns their requests.
