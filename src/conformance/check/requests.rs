@@ -168,8 +168,8 @@ impl Requests {
             let count = self.unexplained;
             notes.push(format!(
                 "{count} requests got nothing but a done \"ok\" while no run was active: right if \
-                 each was an enable or a cancel with waiting; a request of any other kind gets \
-                 another frame before its done"
+                 each was an enable, a cancel with waiting, or a compact with decline; a request of any \
+                 other kind gets another frame before its done"
             ));
         }
         if self.finished.forgotten > 0 {

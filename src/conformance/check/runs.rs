@@ -166,8 +166,8 @@ impl Runs {
         let uncancelled = (count > 0).then(|| {
             format!(
                 "{count} runs went on after another request got nothing but a done \"ok\": right if \
-                 that request was an enable or a cancel with waiting; a cancel of the run would have \
-                 stopped it"
+                 that request was an enable, a cancel with waiting, or a compact with decline; a cancel \
+                 of the run would have stopped it"
             )
         });
         uncancelled.into_iter().chain(joined)
