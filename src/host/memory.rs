@@ -17,7 +17,8 @@ const FRAMES_AT_ONCE_MAX: usize = 16;
 
 /// A conversation inside this process, with the same frames as over standard output.
 ///
-/// It starts no task, and no thread but those that read the files which requests name, if
+/// It starts no task but those of tool servers ([`HostSettings::servers`]), and no thread but those of a store
+/// ([`HostSettings::store`]) and those that read the files which requests name, if
 /// [`HostSettings::files`] allows any. The engine runs while [`Conversation::next_frame`] is awaited,
 /// on the tokio runtime (with its time and I/O drivers) of the task that awaits it, so a program
 /// that leaves a run unattended also delays it. Dropping the conversation stops its run.
