@@ -36,6 +36,8 @@ pub(super) struct Tail {
     stored: (i64, Hash),
     /// The events after it, without patches, as they are in a row.
     open: RowWriter,
+    /// Bytes of the prompts among them: what repeats a prompt later refers to it only in the same row.
+    open_prompt_bytes: usize,
     /// Ordinal of the first of them; 0 if there is none.
     open_first: i64,
     /// Number of the last turn.
@@ -92,6 +94,9 @@ impl Tail {
         {
             self.unfinished.remove(&Some(tool.id.clone()));
         }
+        if let Event::PromptAccepted { prompt, .. } = &recorded.event {
+            self.open_prompt_bytes += prompt.as_str().len();
+        }
         if !recorded.event.is_patch() {
             self.open.add(recorded);
             if self.open_first == 0 {
@@ -109,7 +114,8 @@ impl Tail {
 
     /// Whether the open events are to be sealed after that one.
     fn is_due(&self, recorded: &Recorded) -> bool {
-        let is_full = self.open.size() > OPEN_BYTES_MAX && self.unfinished.is_empty();
+        let bytes = self.open.size().saturating_sub(self.open_prompt_bytes);
+        let is_full = bytes > OPEN_BYTES_MAX && self.unfinished.is_empty();
         recorded.event.ends_turn() || is_full
     }
 
@@ -118,7 +124,7 @@ impl Tail {
         (self.rows, self.head) = (head.number, hash);
         if head.is_sealed {
             (self.sealed_rows, self.sealed_head) = (head.number, hash);
-            self.open_first = 0;
+            (self.open_first, self.open_prompt_bytes) = (0, 0);
             self.unfinished.clear();
         }
     }
@@ -354,6 +360,29 @@ mod tests {
         let session = SessionId::new("s").expect("an id");
         let start = Record::Start(Box::new(SessionStart::empty(session)));
         [start].into_iter().chain(recorded).collect()
+    }
+
+    /// What follows a prompt repeats it, and refers to it only in the same row.
+    #[test]
+    fn a_long_prompt_is_stored_once() {
+        let scope = Scope { run: Ids::new(1).run(), turn: 1, call: 1 };
+        let prompt: crate::support::text::Text = "p".repeat(OPEN_BYTES_MAX + 1).into();
+        let accepted = Event::PromptAccepted { prompt: prompt.clone(), attachments: [].into() };
+        let started = Event::RunStarted {
+            prompt,
+            choices: Default::default(),
+            answerer: Default::default(),
+            request: Default::default(),
+        };
+        let recorded = (1..).zip([accepted, started]).map(|(ordinal, event)| {
+            Record::Event(Recorded { ordinal: Ordinal(ordinal), scope, event })
+        });
+        let mut tail = Tail::default();
+        for record in recorded {
+            Batch::of(&mut tail, vec![record]);
+        }
+        assert_eq!((tail.rows, tail.sealed_rows), (2, 0));
+        assert!(tail.open.size() < OPEN_BYTES_MAX + 1_000, "{}", tail.open.size());
     }
 
     #[test]
