@@ -194,6 +194,15 @@ impl Store {
         }
     }
 
+    /// Checks that no other process has the lease of a session, without asking for one. Of a file the lock is as cheap to
+    /// ask for, which a claim does.
+    fn check_lease(&mut self, session: &SessionId) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres(postgres) => postgres.check_lease(session),
+        }
+    }
+
     /// Releases sessions, so that other processes can claim them.
     fn release(&mut self, claims: Vec<Claim>) {
         let mut all = Vec::new();

@@ -588,7 +588,7 @@ impl Reader<'_> {
         Ok(Some(Found { hits: search.finish(), loss }))
     }
 
-    /// Reads the log of a session from the store that has most of it.
+    /// Reads the log of a session from the store that has it whole, or most of it.
     fn read(
         &mut self,
         session: &SessionId,
@@ -601,10 +601,7 @@ impl Reader<'_> {
         while let Some(store) = self.stores.get_mut(number) {
             match store.load(session, sink()) {
                 Ok(reading) => {
-                    let is_longer = best.as_ref().is_none_or(|best| {
-                        (reading.is_there(), reading.last) > (best.is_there(), best.last)
-                    });
-                    if is_longer {
+                    if best.as_ref().is_none_or(|best| reading.rank() > best.rank()) {
                         best = Some(reading);
                     }
                 }
@@ -638,15 +635,16 @@ impl Summary {
     fn add(&mut self, other: Self) {
         self.bytes += other.bytes;
         self.turns = self.turns.max(other.turns);
+        // The one of two that is still written has the title that a person has given the session last.
+        if self.title.is_empty() || other.updated_ms > self.updated_ms && !other.title.is_empty() {
+            self.title = other.title;
+        }
         self.updated_ms = self.updated_ms.max(other.updated_ms);
         if self.id.is_empty() {
             (self.store, self.changed) = (other.store, other.changed);
         }
         if self.id.is_empty() || other.created_ms < self.created_ms {
             self.created_ms = other.created_ms;
-        }
-        if self.title.is_empty() {
-            self.title = other.title;
         }
         if self.folder.is_empty() {
             self.folder = other.folder;

@@ -16,7 +16,7 @@ use crate::conversation::log::{Record, Restored};
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::support::fail_point::FailPoint;
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// A session that is to be opened.
@@ -44,6 +44,27 @@ pub(super) struct Opened {
     pub(super) databases: Vec<Arc<Database>>,
     /// What it goes on with.
     pub(super) restored: Option<Box<Restored>>,
+}
+
+/// How long a session is waited for that another process holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
+    until: Instant,
+    /// Another process held the session when it was asked for.
+    has_begun: bool,
+}
+
+impl Wait {
+    pub(super) fn of(limit: Duration) -> Self {
+        Self { until: Instant::now() + limit, has_begun: false }
+    }
+
+    /// Whether the session may be opened later, after that error. A server that is being started again says nothing
+    /// of who holds the session.
+    fn goes_on_after(&self, error: &StoreError) -> bool {
+        let is_held = matches!(error, StoreError::Locked { .. });
+        (is_held || self.has_begun && error.is_away()) && Instant::now() < self.until
+    }
 }
 
 /// A session in one of its databases.
@@ -76,21 +97,24 @@ pub(super) fn prepare(
 }
 
 impl Opening {
-    /// Opens the session once no other process holds it, if that comes before `until`, and has `report` report it.
+    /// Opens the session once no other process holds it, if that comes in time, and has `report` report it.
     pub(super) fn open_later(
         self,
         session: SessionId,
         prepared: Vec<Prepared>,
-        until: Instant,
+        wait: Wait,
         report: impl FnOnce(&Self, Result<Opened, StoreError>) -> Done + Send + 'static,
         connections: &mut Connections,
     ) -> Step {
-        match self.open(&session, prepared.clone(), connections) {
-            Err(StoreError::Locked { .. })
-                if Instant::now() < until && self.conversation.strong_count() > 0 =>
-            {
+        let is_free = match wait.has_begun {
+            true => are_free(&session, &prepared, connections),
+            false => Ok(()),
+        };
+        match is_free.and_then(|()| self.open(&session, prepared.clone(), connections)) {
+            Err(error) if wait.goes_on_after(&error) && self.conversation.strong_count() > 0 => {
+                let wait = Wait { has_begun: true, ..wait };
                 Step::Later(Box::new(move |connections| {
-                    self.open_later(session, prepared, until, report, connections)
+                    self.open_later(session, prepared, wait, report, connections)
                 }))
             }
             opened => {
@@ -246,6 +270,16 @@ impl Opening {
     }
 }
 
+/// Checks that no other process has the lease of a session. It writes nothing, so that a session can be waited for all
+/// day: to ask for a lease has a server sync its disk.
+fn are_free(
+    session: &SessionId,
+    prepared: &[Prepared],
+    connections: &mut Connections,
+) -> Result<(), StoreError> {
+    prepared.iter().try_for_each(|it| connections.to(it)?.check_lease(session))
+}
+
 /// Appends records to the log of a session that is attached, and waits until they are stored.
 fn write(
     database: &Database,
@@ -258,14 +292,9 @@ fn write(
     written.map_err(StoreError::Failed)
 }
 
-/// Which of these is whole, or else not damaged, and has the most events.
+/// The best of these.
 fn best(readings: &[Reading]) -> usize {
-    let rank = |at: &usize| {
-        let Reading { last, loss, .. } = &readings[*at];
-        let is_damaged = loss.as_ref().is_some_and(|loss| loss.is_closed);
-        (readings[*at].is_there(), !is_damaged, loss.is_none(), *last)
-    };
-    (0..readings.len()).rev().max_by_key(rank).unwrap_or_default()
+    (0..readings.len()).rev().max_by_key(|at| readings[*at].rank()).unwrap_or_default()
 }
 
 /// The error of a session whose databases can't be opened: a store that there is not holds no session.
@@ -316,4 +345,27 @@ pub(crate) fn stored_choices(place: &StorePlace, session: &SessionId) -> Option<
         }
     });
     read.inspect_err(|error| tracing::debug!(%error, "what was chosen is not known yet")).ok()?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::postgres::PostgresError;
+
+    #[test]
+    fn a_server_that_starts_again_ends_no_wait_and_is_waited_for_by_none_that_has_not_begun() {
+        let begun = |limit| Wait { has_begun: true, ..Wait::of(limit) };
+        let (long, none) = (Duration::from_secs(600), Duration::ZERO);
+        let held = || StoreError::Locked { holder: String::new(), address: String::new() };
+        let away = || {
+            StoreError::from(PostgresError::Unreachable {
+                place: String::new(),
+                why: String::new(),
+            })
+        };
+        assert!(Wait::of(long).goes_on_after(&held()) && !Wait::of(none).goes_on_after(&held()));
+        assert!(begun(long).goes_on_after(&away()) && !begun(none).goes_on_after(&away()));
+        assert!(!Wait::of(long).goes_on_after(&away()));
+        assert!(!begun(long).goes_on_after(&StoreError::Missing(String::new())));
+    }
 }

@@ -118,6 +118,18 @@ impl Postgres {
         self.reactor.run(self.core.retried(ask))
     }
 
+    /// Checks that no process that is known to live has the lease of a session.
+    ///
+    /// # Errors
+    /// Which one has it; or the server can't be asked.
+    pub(super) fn check_lease(&mut self, session: &SessionId) -> Result<(), StoreError> {
+        let ask = async |core: &mut Core| lease::locked(core.link().await?, session).await;
+        match self.reactor.run(self.core.retried(ask))? {
+            Some(locked) => Err(locked),
+            None => Ok(()),
+        }
+    }
+
     /// Releases sessions at once. Where that can't be done the heartbeat does it once it can, or their leases end
     /// with this process.
     pub(super) fn release(&mut self, leased: &[LeasedSession]) {

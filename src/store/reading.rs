@@ -152,6 +152,12 @@ impl Reading {
         self.start.is_some()
     }
 
+    /// The higher of two stores is whole, or else not damaged, or else has more events.
+    pub(super) fn rank(&self) -> (bool, bool, bool, Ordinal) {
+        let is_damaged = self.loss.as_ref().is_some_and(|loss| loss.is_closed);
+        (self.is_there(), !is_damaged, self.loss.is_none(), self.last)
+    }
+
     /// Takes the next row.
     pub(super) fn row(&mut self, row: &StoredRow<'_>) {
         let gap = row.head.number - self.tail.rows - 1;

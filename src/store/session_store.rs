@@ -4,7 +4,7 @@
 use super::database::{Database, Progress, SessionNumber};
 use super::error::StoreError;
 use super::loader::{self, Connections, Step};
-use super::opening::{self, Opened, Opening, Prepared};
+use super::opening::{self, Opened, Opening, Prepared, Wait};
 use super::place::StoreSettings;
 use crate::conversation::log::{Record, Restored, StoreFailure, first_ordinal};
 use crate::protocol::id::{Ordinal, SessionId};
@@ -13,7 +13,6 @@ use crate::support::fail_point::{FailPoint, Faults, Place};
 use crate::support::threads::NoThread;
 use std::future::pending;
 use std::sync::Arc;
-use std::time::Instant;
 use tokio::sync::oneshot;
 
 /// What the store is to do.
@@ -145,7 +144,7 @@ impl SessionStore {
                 Ok(prepared) => prepared,
                 Err(error) => return Step::Done(Box::new(move || drop(reply.send(Err(error))))),
             };
-            let until = Instant::now() + opening.settings.lock_wait;
+            let wait = Wait::of(opening.settings.lock_wait);
             let report =
                 move |_: &Opening, mut opened: Result<Opened, StoreError>| -> loader::Done {
                     if let Ok(Opened { restored: Some(restored), .. }) = &mut opened {
@@ -153,7 +152,7 @@ impl SessionStore {
                     }
                     Box::new(move || drop(reply.send(opened)))
                 };
-            opening.open_later(stored, prepared, until, report, connections)
+            opening.open_later(stored, prepared, wait, report, connections)
         };
         loader::spawn(self.settings.clone(), Box::new(load))
     }
@@ -321,12 +320,12 @@ fn first_write(
         return Step::Done(Box::new(move || drop(reply.send(Err(defect())))));
     };
     let session = opening.settings.namespace.stored(&start.session);
-    let until = Instant::now() + opening.settings.lock_wait;
+    let wait = Wait::of(opening.settings.lock_wait);
     let report = move |opening: &Opening, opened: Result<Opened, StoreError>| -> loader::Done {
         let first = write_first(opening.number, opened, records);
         Box::new(move || drop(reply.send(first)))
     };
-    opening.open_later(session, prepared, until, report, connections)
+    opening.open_later(session, prepared, wait, report, connections)
 }
 
 /// Writes the first batch of a session that was opened with it.

@@ -504,3 +504,21 @@ fn a_certificate_that_its_server_has_signed_is_its_own_authority() {
         }
     }
 }
+
+/// Whoever waits for a session asks who holds it, and writes nothing meanwhile.
+#[test]
+fn to_wait_for_a_session_asks_for_no_leases() {
+    needs!(Postgres);
+    let database = Database::new();
+    let mut holder = database.stored(&[]).start();
+    assert_eq!(holder.turn("r", "hello"), "ok");
+    let fences = || database.query("SELECT last_value FROM duologue.fences").parse::<u32>();
+    let before = fences().expect("a number");
+    let mut waiting = database.resumed(&["--lock-wait-ms", "600"]).start();
+    waiting.send(submit("r", "hello"));
+    let refused = waiting.finish_with(75, Answers::AllAndFarewell);
+    assert_eq!(errors(&refused.frames, "r"), ["session_locked"]);
+    // The wait has at least a few attempts.
+    assert!(fences().expect("a number") <= before + 2);
+    holder.finish();
+}

@@ -2,7 +2,7 @@
 //! terminal should see.
 
 use crate::once::{Ended, Once, duologue, duologue_of_nobody, run};
-use crate::server::Folder;
+use crate::server::{Folder, echo};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
@@ -230,4 +230,31 @@ fn a_store_in_a_folder_that_can_not_be_written_is_read() {
     assert_eq!(refused.status, 2, "{refused:?}");
     assert!(refused.stderr.contains("copy both to another folder"), "{refused:?}");
     fs::set_permissions(folder.path(""), Permissions::from_mode(0o755)).expect("our folder");
+}
+
+/// What is missing in the one is in the other, whichever of them is named first.
+#[test]
+fn of_two_stores_the_whole_one_is_shown_and_copied() {
+    let folder = Folder::new();
+    let [first, second] = ["a.db", "b.db"].map(|name| folder.name(name));
+    let places = ["--turns-db", &first, "--timeline-db", &second];
+    let mut server = echo(&[&places[..], &["--session-id", "s"]].concat()).start();
+    for turn in ["one", "two", "three"] {
+        assert_eq!(server.turn(turn, turn), "ok");
+    }
+    server.finish();
+    let sql = "UPDATE log SET events = X'FFFF' WHERE number = 2";
+    let damaged = Connection::open(folder.path("a.db")).expect("a store");
+    assert_eq!(damaged.execute(sql, []).expect("a row"), 1);
+    drop(damaged);
+    let sessions = |words: &[&str]| run(&folder, &[&["sessions"], words, &places].concat());
+    let shown = sessions(&["show", "s"]);
+    assert!(shown.status == 0 && shown.stdout.contains("user: two"), "{shown:?}");
+    assert_eq!(sessions(&["fork", "s", "--as", "copy"]).status, 0);
+    let copied = sessions(&["show", "copy"]);
+    assert!(copied.stdout.contains("user: two"), "{copied:?}");
+    // A title is written to the whole one alone.
+    assert_eq!(sessions(&["rename", "s", "Numbers"]).status, 0);
+    let listed = sessions(&["list"]);
+    assert!(listed.stdout.contains("Numbers"), "{listed:?}");
 }

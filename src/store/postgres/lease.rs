@@ -33,10 +33,12 @@ const ATTEMPTS_MAX: u32 = 10;
 /// How long a lease is waited for that a transaction of its holder has locked.
 const LOCK_LIMIT: &str = "SET LOCAL lock_timeout = 2000; ";
 
-/// The last column: the process counts as ended, as where the rows of such processes are deleted. A lease without a row
-/// of its process may be that of one that makes it again.
+/// The last two columns: the process counts as ended, as where the rows of such processes are deleted (a lease without
+/// a row of its process may be that of one that makes it again); and its lease can't be taken over, as in [`ACQUIRE`].
 const HOLDER: &str = "SELECT coalesce(p.holder, ''), coalesce(p.machine, ''), l.process, coalesce(p.address, ''), \
-         coalesce(p.heartbeat_at < clock_timestamp() - interval '1 hour', false) \
+         coalesce(p.heartbeat_at < clock_timestamp() - interval '1 hour', false), \
+         coalesce(p.heartbeat_at > clock_timestamp() - $2 * interval '1 millisecond' \
+             AND p.heartbeat_at < clock_timestamp() + $2 * interval '1 millisecond', false) \
      FROM duologue.leases l LEFT JOIN duologue.processes p ON p.id = l.process WHERE l.session = $1";
 
 const RELEASE: &str = "DELETE FROM duologue.leases l \
@@ -100,6 +102,16 @@ pub(super) async fn is_held(link: &Link, session: &SessionId) -> Result<bool, Po
     Ok(held.is_some_and(|held| !held.is_silent && !process::has_ended(&held.machine)))
 }
 
+/// The error of a session whose lease can't be acquired now; `None` if it may be.
+pub(super) async fn locked(
+    link: &Link,
+    session: &SessionId,
+) -> Result<Option<StoreError>, PostgresError> {
+    let held = held(link, session.as_str()).await?;
+    let held = held.filter(|held| held.is_valid && !process::has_ended(&held.machine));
+    Ok(held.map(Held::locked))
+}
+
 /// The token of a new lease.
 pub(super) fn new_token() -> String {
     Uuid::new_v4().to_string()
@@ -122,6 +134,8 @@ struct Held {
     address: String,
     /// There was no heartbeat for so long that the process counts as ended.
     is_silent: bool,
+    /// The heartbeat of the process is no older than a lease is valid.
+    is_valid: bool,
 }
 
 impl Held {
@@ -160,14 +174,20 @@ async fn attempt(
 
 /// The lease of a session; `None` if no process has one.
 async fn held(link: &Link, session: &str) -> Result<Option<Held>, PostgresError> {
-    let row = link.row(HOLDER, &[(&session, Type::TEXT)]).await?;
+    let row = link.row(HOLDER, &holder_of(&session, &process::heartbeat_max_ms())).await?;
     Ok(row.map(|row| Held {
         holder: row.get(0),
         machine: row.get(1),
         process: row.get(2),
         address: row.get(3),
         is_silent: row.get(4),
+        is_valid: row.get(5),
     }))
+}
+
+/// The values of [`HOLDER`].
+fn holder_of<'a>(session: &'a &str, heartbeat_max_ms: &'a f64) -> [Value<'a>; 2] {
+    [(session, Type::TEXT), (heartbeat_max_ms, Type::FLOAT8)]
 }
 
 /// The fence of the lease; `None` if another process has it.
@@ -275,7 +295,8 @@ impl LeasedSession {
 
     /// The error of a process that does not have the lease any more.
     pub(super) async fn lost(&self, link: &Link) -> PostgresError {
-        let row = link.row(HOLDER, &[(&self.session, Type::TEXT)]).await;
+        let limit_ms = process::heartbeat_max_ms();
+        let row = link.row(HOLDER, &holder_of(&&*self.session, &limit_ms)).await;
         let holder = match row {
             Ok(Some(row)) => row.get(0),
             Ok(None) | Err(_) => String::new(),
