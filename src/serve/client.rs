@@ -1,5 +1,5 @@
-//! A client of a conversation: what it has been shown, and what it is owed. It is given frames as far as its
-//! stream takes them, and waits for nobody. Pure, but for the channel to its stream.
+//! A client of a conversation: what it has been shown, and what it is still to be shown. Frames are sent as far as its
+//! stream takes them; no client waits for another. Pure, but for the channel to its stream.
 
 #[cfg(test)]
 mod tests;
@@ -7,7 +7,7 @@ mod tests;
 use super::frame_log::{Audience, FRAMES_BYTES_MAX, FrameLog, Logged, Position};
 use super::refusal::Refusal;
 use super::requests::Requests;
-use super::stream::{Link, state_bytes};
+use super::stream::{Link, snapshot_bytes};
 use super::traces::Parent;
 use super::visible::{hello_for, visible};
 use crate::protocol::command::Extension;
@@ -72,12 +72,12 @@ pub(super) struct Attach {
     pub(super) parent: Parent,
 }
 
-/// Where a client is.
+/// What a client is shown next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
-    /// It waits for a snapshot, which this request has asked the session for.
-    Awaits(RequestId),
-    /// It is shown this frame next.
+enum Cursor {
+    /// Nothing, until the snapshot that this request has asked the session for.
+    AwaitingSnapshot(RequestId),
+    /// The frame at this position in the log.
     At(Position),
 }
 
@@ -90,41 +90,41 @@ enum Closing {
     Shutdown(Vec<RequestId>),
 }
 
-/// What became of a client that was given frames.
+/// State of a client after frames were sent to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Served {
-    /// It waits for more.
-    Yes,
-    /// It was too slow for the frames that are kept, and needs a snapshot.
+    /// The client waits for further frames, or for room in its stream.
+    Waiting,
+    /// The next frame of the client is not in the log any more: it needs a snapshot.
     NeedsSnapshot,
-    /// It has all that it wanted, or has gone.
-    Over,
+    /// The client has all that it wanted, or has gone.
+    Finished,
 }
 
-/// A request of which the client is to see what came of it, as a snapshot and then its last frames: its own frames are
-/// gone, or belong to what the client does not want to see.
+/// A resent request whose own frames are gone or were never meant for the client: it is answered with a snapshot and
+/// its last frames.
 #[derive(Clone, Debug)]
-struct Owed {
-    /// What the session was asked with for the snapshot.
-    snapshot: RequestId,
+struct Replay {
+    /// The request by which the session was asked for the snapshot.
+    snapshot_request: RequestId,
     request: RequestId,
     last: Vec<Arc<Frame>>,
 }
 
-/// What a client is shown of a request that has ended and was sent again.
+/// How a resent request that has ended is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Again {
-    /// Its frames.
+pub(super) enum ReplayWith {
+    /// With its frames, which are in the log or queued.
     Frames,
-    /// Its last frames, once there is a snapshot.
+    /// With its last frames, once there is a snapshot.
     Snapshot,
 }
 
-/// A frame that a client is given before that of its place.
+/// A frame that is sent before the one at the client's cursor.
 #[derive(Clone, Debug)]
-struct First {
+struct Priority {
     frame: Arc<Frame>,
-    /// It refuses a request of which nothing is noted: of another one with its id the client is owed as much as before.
+    /// The frame refuses a request that was not recorded; an open request with the same id stays open.
     is_refusal: bool,
 }
 
@@ -145,12 +145,12 @@ pub(super) struct Client {
     to: mpsc::Sender<Arc<Frame>>,
     link: Arc<Link>,
     room: Arc<Semaphore>,
-    first: VecDeque<First>,
+    priority: VecDeque<Priority>,
     /// Requests that wait for a snapshot.
-    owed: Vec<Owed>,
-    /// Where the log ended when the newest state was asked for that it is shown, or owed.
-    state_at: Option<Position>,
-    place: Place,
+    replays: Vec<Replay>,
+    /// End of the log when the newest snapshot for this client was requested or sent.
+    snapshot_requested_at: Option<Position>,
+    cursor: Cursor,
     /// Its requests that it was shown no done of, and the place before which their frames are not for it.
     open: HashMap<RequestId, Position>,
     /// Those that it was shown the done of.
@@ -158,14 +158,15 @@ pub(super) struct Client {
     closing: Option<Closing>,
     /// Since when its stream takes nothing, though there is something for it.
     behind_since: Option<Instant>,
-    /// Since when its connection has written no snapshot of those that the stream was given. Where nothing follows
-    /// them the stream is never full.
-    state_since: Option<Instant>,
+    /// Since when the connection has written none of the snapshots it was given; a quiet stream never fills up, so
+    /// fullness can't show that.
+    snapshot_unwritten_since: Option<Instant>,
 }
 
 impl Client {
-    /// A client that is shown hello first, and then what follows a place or a snapshot.
-    pub(super) fn new(attach: Attach, hello: &Frame, place: Result<Position, RequestId>) -> Self {
+    /// A client that is shown hello first, and then what follows a position, or the snapshot that a request has asked
+    /// for.
+    pub(super) fn new(attach: Attach, hello: &Frame, start: Result<Position, RequestId>) -> Self {
         let Attach { client, extensions, past, is_own_only, to, link, room, parent, mode } = attach;
         let hello = Arc::new(hello_for(hello, &extensions));
         Self {
@@ -177,10 +178,10 @@ impl Client {
             to,
             link,
             room,
-            first: VecDeque::from([First::of(hello)]),
-            owed: Vec::new(),
-            state_at: None,
-            place: place.map_or_else(Place::Awaits, Place::At),
+            priority: VecDeque::from([Priority::of(hello)]),
+            replays: Vec::new(),
+            snapshot_requested_at: None,
+            cursor: start.map_or_else(Cursor::AwaitingSnapshot, Cursor::At),
             extensions,
             heartbeats_after: None,
             events: EventFilter::default(),
@@ -188,7 +189,7 @@ impl Client {
             ended: HashSet::new(),
             closing: None,
             behind_since: None,
-            state_since: None,
+            snapshot_unwritten_since: None,
         }
     }
 
@@ -212,7 +213,7 @@ impl Client {
 
     /// Whether it waits for the snapshot that this request asked for.
     pub(super) fn awaits(&self, request: &str) -> bool {
-        matches!(&self.place, Place::Awaits(id) if id.as_str() == request)
+        matches!(&self.cursor, Cursor::AwaitingSnapshot(id) if id.as_str() == request)
     }
 
     /// Its stream does not take the frames as fast as they come.
@@ -220,27 +221,27 @@ impl Client {
         self.behind_since.is_some()
     }
 
-    /// Bytes of the snapshots that it was given and has not taken.
-    pub(super) fn state_bytes(&self) -> usize {
-        self.link.state_bytes()
+    /// Bytes of the snapshots that were sent to the client and that its connection has not written.
+    pub(super) fn unwritten_snapshot_bytes(&self) -> usize {
+        self.link.unwritten_snapshot_bytes()
     }
 
     /// Since when nothing is taken of its stream, though there is something for it.
     pub(super) fn unread_since(&self) -> Option<Instant> {
-        [self.behind_since, self.state_since].into_iter().flatten().min()
+        [self.behind_since, self.snapshot_unwritten_since].into_iter().flatten().min()
     }
 
-    /// The place of the frame that it is shown next; `None` while it waits for a snapshot.
-    pub(super) fn place(&self) -> Option<Position> {
-        match self.place {
-            Place::At(at) => Some(at),
-            Place::Awaits(_) => None,
+    /// Position of the frame that the client is shown next; `None` while it waits for a snapshot.
+    pub(super) fn position(&self) -> Option<Position> {
+        match self.cursor {
+            Cursor::At(at) => Some(at),
+            Cursor::AwaitingSnapshot(_) => None,
         }
     }
 
-    /// The place of the frame that its stream takes next; `None` while something else comes before that.
-    pub(super) fn next_place(&self) -> Option<Position> {
-        self.place().filter(|_| self.first.is_empty())
+    /// Position of the frame that the stream takes next; `None` while priority frames come first.
+    pub(super) fn next_position(&self) -> Option<Position> {
+        self.position().filter(|_| self.priority.is_empty())
     }
 
     /// Whether frames of runs are for it: one that is shown its own alone may only wait for its turn.
@@ -250,9 +251,9 @@ impl Client {
 
     /// Whether the engine need not wait for it.
     pub(super) fn keeps_up(&self, log: &FrameLog) -> bool {
-        match &self.place {
-            Place::Awaits(_) => !self.is_behind(),
-            Place::At(at) => {
+        match &self.cursor {
+            Cursor::AwaitingSnapshot(_) => !self.is_behind(),
+            Cursor::At(at) => {
                 let lag_frames = log.end().0.saturating_sub(at.0);
                 lag_frames < LAG_FRAMES_MAX && log.bytes_from(*at) < LAG_BYTES_MAX
             }
@@ -298,8 +299,8 @@ impl Client {
         matches!(self.closing, Some(Closing::Shutdown(_)))
     }
 
-    /// It has sent a request, whose done it is owed, and whose first frame stands there.
-    pub(super) fn asked(
+    /// The client has sent a request; frames from `first` on answer it, up to its done.
+    pub(super) fn on_request(
         &mut self,
         (request, extensions): (&RequestId, BTreeSet<Extension>),
         first: Position,
@@ -322,209 +323,221 @@ impl Client {
         self.extensions.extend(extensions);
     }
 
-    /// It has sent a request again that has no done yet, and whose first frame stands there.
-    pub(super) fn asked_while_open(
+    /// The client has resent a request that has no done yet; the first frame of the request is at `first`.
+    pub(super) fn on_resent_open(
         &mut self,
         (request, extensions): (&RequestId, BTreeSet<Extension>),
         first: Position,
         log: &FrameLog,
     ) {
         let is_new = !self.open.contains_key(request);
-        self.asked((request, extensions), first);
+        self.on_request((request, extensions), first);
         if self.is_own_only && is_new && log.has(first) {
             self.go_back(request, first);
         }
     }
 
-    /// Has a client that is shown its own frames alone be shown those of a request from the first on, and nothing of
-    /// its others again.
+    /// Moves the cursor of a client that is shown its own frames alone back to the first frame of a request. Frames of
+    /// its other requests are not shown again.
     fn go_back(&mut self, request: &RequestId, first: Position) {
-        let Place::At(at) = self.place else {
-            self.place = Place::At(first);
+        let Cursor::At(at) = self.cursor else {
+            self.cursor = Cursor::At(first);
             return;
         };
         for (_, from) in self.open.iter_mut().filter(|(id, _)| *id != request) {
             *from = at.max(*from);
         }
-        self.place = Place::At(at.min(first));
+        self.cursor = Cursor::At(at.min(first));
     }
 
-    /// It has sent a request again that has ended; says what it is to be shown.
-    pub(super) fn asked_again(
+    /// The client has resent a request that has ended; says how that is answered.
+    pub(super) fn on_resent_ended(
         &mut self,
         (request, extensions): (&RequestId, BTreeSet<Extension>),
         (first, last): (Position, &[Arc<Frame>]),
         (log, has_run): (&FrameLog, bool),
-    ) -> Again {
+    ) -> ReplayWith {
         self.turn_on(request, extensions);
         if self.ended.contains(request.as_str()) || self.open.contains_key(request) {
             // It has its done, or is about to get it.
             self.room.add_permits(1);
-            return Again::Frames;
+            return ReplayWith::Frames;
         }
         self.open.insert(request.clone(), first);
         let is_ended_after = |at: Position| log.has_done(at.max(first), request.as_str());
         if self.is_own_only && log.has(first) && is_ended_after(first) {
             self.go_back(request, first);
-            return Again::Frames;
+            return ReplayWith::Frames;
         }
-        let is_coming = match &self.place {
-            Place::At(at) => is_ended_after(*at),
-            Place::Awaits(_) => false,
+        let is_coming = match &self.cursor {
+            Cursor::At(at) => is_ended_after(*at),
+            Cursor::AwaitingSnapshot(_) => false,
         };
         if is_coming {
-            return Again::Frames;
+            return ReplayWith::Frames;
         }
         if !has_run || !self.has_no_past {
-            self.first.extend(last.iter().cloned().map(First::of));
-            return Again::Frames;
+            self.priority.extend(last.iter().cloned().map(Priority::of));
+            return ReplayWith::Frames;
         }
-        if !self.is_in_state(request, log) {
-            self.state_at = Some(log.end());
-            return Again::Snapshot;
+        if !self.is_in_snapshot(request, log) {
+            self.snapshot_requested_at = Some(log.end());
+            return ReplayWith::Snapshot;
         }
-        // A state is as long as the conversation, and the one for another request says the same.
-        match self.owed.last().map(|owed| owed.snapshot.clone()) {
-            Some(snapshot) => self.owe(snapshot, request.clone(), last.to_vec()),
-            None => self.first.extend(last.iter().cloned().map(First::of)),
+        // A snapshot is as long as the conversation, and the one for another request says the same.
+        match self.replays.last().map(|replay| replay.snapshot_request.clone()) {
+            Some(snapshot) => self.replay_after_snapshot(snapshot, request.clone(), last.to_vec()),
+            None => self.priority.extend(last.iter().cloned().map(Priority::of)),
         }
-        Again::Frames
+        ReplayWith::Frames
     }
 
-    /// Whether a request had ended by the newest state that it is shown, or owed.
-    fn is_in_state(&self, request: &RequestId, log: &FrameLog) -> bool {
-        self.state_at.is_some_and(|at| log.has(at) && !log.has_done(at, request.as_str()))
+    /// Whether a request had ended when the newest snapshot for this client was requested.
+    fn is_in_snapshot(&self, request: &RequestId, log: &FrameLog) -> bool {
+        self.snapshot_requested_at
+            .is_some_and(|at| log.has(at) && !log.has_done(at, request.as_str()))
     }
 
-    /// It is owed the last frames of a request once the session has given the snapshot that it was asked for.
-    pub(super) fn owe(&mut self, snapshot: RequestId, request: RequestId, last: Vec<Arc<Frame>>) {
-        self.owed.push(Owed { snapshot, request, last });
+    /// Has the last frames of a request follow the snapshot that the session was asked for by `snapshot_request`.
+    pub(super) fn replay_after_snapshot(
+        &mut self,
+        snapshot_request: RequestId,
+        request: RequestId,
+        last: Vec<Arc<Frame>>,
+    ) {
+        self.replays.push(Replay { snapshot_request, request, last });
     }
 
-    /// Whether it is owed something once this request of a snapshot is answered.
-    pub(super) fn is_owed(&self, snapshot: &str) -> bool {
-        self.owed.iter().any(|owed| owed.snapshot.as_str() == snapshot)
+    /// Whether a resent request waits for the snapshot of this request.
+    pub(super) fn awaits_replay(&self, snapshot_request: &str) -> bool {
+        self.replays.iter().any(|replay| replay.snapshot_request.as_str() == snapshot_request)
     }
 
-    /// Pays what it is owed: with the snapshot, or without one if the session has none.
-    pub(super) fn pay(&mut self, snapshot: &str, mut frame: Option<Frame>) {
-        if frame.is_none() {
-            self.state_at = None;
+    /// Answers the resent requests that waited for this snapshot; without one if the session has none.
+    pub(super) fn finish_replay(&mut self, snapshot_request: &str, mut snapshot: Option<Frame>) {
+        if snapshot.is_none() {
+            self.snapshot_requested_at = None;
         }
-        let all = std::mem::take(&mut self.owed).into_iter();
-        let (paid, owed): (Vec<_>, _) = all.partition(|owed| owed.snapshot.as_str() == snapshot);
-        self.owed = owed;
-        for Owed { request, last, .. } in paid {
-            // It answers the first of them, and the others have been said in it.
+        let all = std::mem::take(&mut self.replays).into_iter();
+        let (finished, others): (Vec<_>, _) =
+            all.partition(|replay| replay.snapshot_request.as_str() == snapshot_request);
+        self.replays = others;
+        for Replay { request, last, .. } in finished {
+            // The snapshot answers the first request; what came of the others is in it too.
             let with_id = |it: Frame| Frame { request_id: request.as_str().to_owned(), ..it };
-            let all = frame.take().map(with_id).map(Arc::new).into_iter().chain(last);
-            self.first.extend(all.map(First::of));
+            let all = snapshot.take().map(with_id).map(Arc::new).into_iter().chain(last);
+            self.priority.extend(all.map(Priority::of));
         }
     }
 
     /// It has sent a request that these frames refuse, and of which nothing is noted.
     pub(super) fn refuse(&mut self, frames: [Frame; 2]) {
-        let refuse = |frame| First { frame: Arc::new(frame), is_refusal: true };
-        self.first.extend(frames.map(refuse));
+        let refuse = |frame| Priority { frame: Arc::new(frame), is_refusal: true };
+        self.priority.extend(frames.map(refuse));
     }
 
-    /// The snapshot that it waits for, after which frames follow from `next` on.
-    pub(super) fn snapshot(&mut self, state: Arc<Frame>, next: Position, requests: &Requests) {
-        self.first.push_back(First::of(state));
-        self.place = Place::At(next);
-        self.state_at = Some(next);
+    /// Sends the snapshot that the client waits for, after which frames follow from `next` on.
+    pub(super) fn on_snapshot(
+        &mut self,
+        snapshot: Arc<Frame>,
+        next: Position,
+        requests: &Requests,
+    ) {
+        self.priority.push_back(Priority::of(snapshot));
+        self.cursor = Cursor::At(next);
+        self.snapshot_requested_at = Some(next);
         // What it has missed while it was too slow.
-        let is_owed = |id: &RequestId| self.owed.iter().any(|owed| owed.request == *id);
-        let missed = self.open.keys().filter(|id| !is_owed(id));
+        let is_replayed = |id: &RequestId| self.replays.iter().any(|replay| replay.request == *id);
+        let missed = self.open.keys().filter(|id| !is_replayed(id));
         let missed = missed.filter_map(|id| requests.last(id.as_str()));
-        self.first.extend(missed.flatten().cloned().map(First::of));
+        self.priority.extend(missed.flatten().cloned().map(Priority::of));
     }
 
     /// It waits for the snapshot of this request.
     pub(super) fn await_snapshot(&mut self, request: RequestId) {
-        self.place = Place::Awaits(request);
+        self.cursor = Cursor::AwaitingSnapshot(request);
     }
 
-    /// Gives it what its stream takes.
+    /// Sends the client what its stream takes.
     pub(super) fn serve(&mut self, log: &FrameLog, session: &SessionId, now: Instant) -> Served {
-        let served = self.give_all(log, session, now);
-        let is_written = self.link.has_written_state();
-        self.state_since = match self.link.state_bytes() {
+        let served = self.send_all(log, session, now);
+        let is_written = self.link.has_written_snapshot();
+        self.snapshot_unwritten_since = match self.link.unwritten_snapshot_bytes() {
             0 => None,
             _ if is_written => Some(now),
-            _ => self.state_since.or(Some(now)),
+            _ => self.snapshot_unwritten_since.or(Some(now)),
         };
         served
     }
 
-    fn give_all(&mut self, log: &FrameLog, session: &SessionId, now: Instant) -> Served {
+    fn send_all(&mut self, log: &FrameLog, session: &SessionId, now: Instant) -> Served {
         loop {
-            if let Some(served) = self.give_first(now) {
+            if let Some(served) = self.send_priority(now) {
                 return served;
             }
-            let Place::At(at) = self.place else { return self.rest() };
+            let Cursor::At(at) = self.cursor else { return self.closed_or_waiting() };
             if !log.has(at) {
                 return Served::NeedsSnapshot;
             }
             let Some(logged) = log.get(at) else { return self.end(session, now) };
             if self.is_for_it(&logged, at) {
-                if let Some(served) = self.give(&logged.frame, now) {
+                if let Some(served) = self.try_send(&logged.frame, now) {
                     return served;
                 }
-                self.given(&logged.frame);
+                self.on_sent(&logged.frame);
             }
-            self.place = Place::At(Position(at.0 + 1));
+            self.cursor = Cursor::At(Position(at.0 + 1));
         }
     }
 
     /// Nothing is left to show: it ends if it wanted that.
     fn end(&mut self, session: &SessionId, now: Instant) -> Served {
         if self.to.is_closed() {
-            return Served::Over;
+            return Served::Finished;
         }
         if !self.open.is_empty() {
-            return Served::Yes;
+            return Served::Waiting;
         }
         match self.closing.take() {
-            None => Served::Yes,
-            Some(Closing::HalfClosed) => Served::Over,
+            None => Served::Waiting,
+            Some(Closing::HalfClosed) => Served::Finished,
             Some(Closing::Shutdown(requests)) => {
                 self.closing = Some(Closing::HalfClosed);
                 let done = |id| wire::frame(session, Some(id), wire::done(Done::Shutdown));
-                self.first.extend(requests.iter().map(|id| First::of(Arc::new(done(id)))));
+                self.priority.extend(requests.iter().map(|id| Priority::of(Arc::new(done(id)))));
                 // A client that has waited for a shutdown reads.
-                self.give_first(now).unwrap_or(Served::Over)
+                self.send_priority(now).unwrap_or(Served::Finished)
             }
         }
     }
 
-    fn rest(&self) -> Served {
-        if self.to.is_closed() { Served::Over } else { Served::Yes }
+    fn closed_or_waiting(&self) -> Served {
+        if self.to.is_closed() { Served::Finished } else { Served::Waiting }
     }
 
-    /// Gives the frames before that of its place; says what became of it if its stream does not take them.
-    fn give_first(&mut self, now: Instant) -> Option<Served> {
-        while let Some(First { frame, is_refusal }) = self.first.front().cloned() {
-            if let Some(served) = self.give(&frame, now) {
+    /// Sends the priority frames; returns the state of the client if its stream does not take all of them.
+    fn send_priority(&mut self, now: Instant) -> Option<Served> {
+        while let Some(Priority { frame, is_refusal }) = self.priority.front().cloned() {
+            if let Some(served) = self.try_send(&frame, now) {
                 return Some(served);
             }
-            self.first.pop_front();
+            self.priority.pop_front();
             match is_refusal {
-                false => self.given(&frame),
+                false => self.on_sent(&frame),
                 true => self.room.add_permits(matches!(frame.frame, Some(Body::Done(_))).into()),
             }
         }
         None
     }
 
-    /// Gives a frame, as far as the client may see it; says what became of it if its stream does not take it.
-    fn give(&mut self, frame: &Arc<Frame>, now: Instant) -> Option<Served> {
+    /// Sends a frame, as far as the client may see it; returns the state of the client if its stream does not take it.
+    fn try_send(&mut self, frame: &Arc<Frame>, now: Instant) -> Option<Served> {
         let shown = visible(frame, &self.extensions)?;
         let shown = match shown {
             std::borrow::Cow::Borrowed(_) => Arc::clone(frame),
             std::borrow::Cow::Owned(shown) => Arc::new(shown),
         };
-        let bytes = state_bytes(&shown);
+        let bytes = snapshot_bytes(&shown);
         let sent = self.to.try_send(shown).or_else(|error| match error {
             TrySendError::Full(shown) => {
                 // It may have been emptied before that was noted.
@@ -536,14 +549,14 @@ impl Client {
         match sent {
             Ok(()) => {
                 self.behind_since = None;
-                self.link.given(bytes);
+                self.link.on_sent(bytes);
                 None
             }
             Err(TrySendError::Full(_)) => {
                 self.behind_since.get_or_insert(now);
-                Some(Served::Yes)
+                Some(Served::Waiting)
             }
-            Err(TrySendError::Closed(_)) => Some(Served::Over),
+            Err(TrySendError::Closed(_)) => Some(Served::Finished),
         }
     }
 
@@ -558,7 +571,7 @@ impl Client {
         self.wants(frame) && (is_for_all || self.open.iter().any(answers))
     }
 
-    fn given(&mut self, frame: &Frame) {
+    fn on_sent(&mut self, frame: &Frame) {
         if let Some(Body::Done(_)) = frame.frame {
             let turns_on = |id: &mut RequestId| id.as_str() == frame.request_id;
             if self.heartbeats_after.take_if(turns_on).is_some() {
@@ -588,7 +601,7 @@ impl Client {
     }
 }
 
-impl First {
+impl Priority {
     fn of(frame: Arc<Frame>) -> Self {
         Self { frame, is_refusal: false }
     }

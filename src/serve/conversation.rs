@@ -171,7 +171,7 @@ pub(super) struct Conversation {
     requests: Requests,
     clients: Vec<Client>,
     /// The newest snapshot, and where the log ended then. Clients that attach there share it.
-    state: (Position, Weak<Frame>),
+    cached_snapshot: (Position, Weak<Frame>),
     /// Which events a client is shown that has named none.
     events: EventFilter,
     /// What this task has asked the session for: a snapshot for a client, or something that nobody waits for.
@@ -231,7 +231,7 @@ impl Conversation {
             log: FrameLog::default(),
             requests: Requests::default(),
             clients: Vec::new(),
-            state: Default::default(),
+            cached_snapshot: Default::default(),
             events,
             own: HashSet::new(),
             late: HashSet::new(),
@@ -442,8 +442,8 @@ impl Conversation {
         }
         self.has_begun = true;
         // Each snapshot is as long as the conversation, and there may be any number of clients who take none.
-        if self.place(attach.past).is_none()
-            && self.state_bytes() > 0
+        if self.start_of(attach.past).is_none()
+            && self.unwritten_snapshot_bytes() > 0
             && let Err(refusal) = self.tenant.check_bytes()
         {
             return refuse(refusal);
@@ -452,16 +452,16 @@ impl Conversation {
         self.is_created |= attach.mode == OpenMode::New && !attach.is_own_only;
         if !attach.extensions.is_empty() {
             let extensions = attach.extensions.clone();
-            self.forget_state();
+            self.invalidate_snapshot();
             self.ask_own(Command::Enable(Enable { extensions, events: None }));
         }
-        let place = self.place(attach.past).ok_or_else(|| self.host.fresh_id());
-        let asked = place.as_ref().err().cloned();
-        let mut client = Client::new(attach, &self.hello, place);
+        let start = self.start_of(attach.past).ok_or_else(|| self.host.fresh_id());
+        let asked = start.as_ref().err().cloned();
+        let mut client = Client::new(attach, &self.hello, start);
         client.show_events(self.events.clone());
-        let asked = match (asked, self.shared_state()) {
-            (Some(_), Some(state)) => {
-                client.snapshot(state, self.log.end(), &self.requests);
+        let asked = match (asked, self.shared_snapshot()) {
+            (Some(_), Some(snapshot)) => {
+                client.on_snapshot(snapshot, self.log.end(), &self.requests);
                 None
             }
             (asked, _) => asked,
@@ -474,8 +474,8 @@ impl Conversation {
         }
     }
 
-    /// Where the frames begin that a client is shown who wants this of the past; `None`: with a snapshot.
-    fn place(&self, past: Past) -> Option<Position> {
+    /// First frame for a client that wants this much of the past; `None`: it begins with a snapshot.
+    fn start_of(&self, past: Past) -> Option<Position> {
         match past {
             Past::Nothing => Some(self.log.end()),
             Past::Since(ordinal) => self.log.after(ordinal),

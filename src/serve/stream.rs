@@ -23,10 +23,10 @@ pub(super) struct Link {
     queue: Mutex<mpsc::Receiver<Arc<Frame>>>,
     /// The conversation waits for room in the stream.
     is_awaited: AtomicBool,
-    /// Bytes of the snapshots that the stream was given and its connection has not written.
-    state_bytes: AtomicUsize,
+    /// Bytes of the snapshots that were sent to the stream and that its connection has not written.
+    unwritten_snapshot_bytes: AtomicUsize,
     /// The connection has written a snapshot since the conversation has looked.
-    has_written_state: AtomicBool,
+    has_written_snapshot: AtomicBool,
     /// Wakes it, also when the stream has ended.
     room: Arc<Notify>,
     /// Why the stream ends.
@@ -46,9 +46,17 @@ impl Frames {
     /// A stream, and what fills it. `room` wakes the conversation.
     pub(super) fn new(room: Arc<Notify>) -> (mpsc::Sender<Arc<Frame>>, Self) {
         let (to, from) = mpsc::channel(STREAM_FRAMES_MAX);
-        let (is_awaited, state_bytes, has_written_state, outcome) = Default::default();
+        let (is_awaited, unwritten_snapshot_bytes, has_written_snapshot, outcome) =
+            Default::default();
         let queue = Mutex::new(from);
-        let link = Link { queue, is_awaited, state_bytes, has_written_state, room, outcome };
+        let link = Link {
+            queue,
+            is_awaited,
+            unwritten_snapshot_bytes,
+            has_written_snapshot,
+            room,
+            outcome,
+        };
         let link = Arc::new(link);
         (to, Self { link, writes: 0, is_over: false })
     }
@@ -70,8 +78,8 @@ impl Stream for Frames {
         }
         if self.writes > 0 {
             let written = std::mem::take(&mut self.writes);
-            self.link.state_bytes.fetch_sub(written, Ordering::Relaxed);
-            self.link.has_written_state.store(true, Ordering::Relaxed);
+            self.link.unwritten_snapshot_bytes.fetch_sub(written, Ordering::Relaxed);
+            self.link.has_written_snapshot.store(true, Ordering::Relaxed);
             self.link.room.notify_one();
         }
         let Poll::Ready(given) = self.link.queue().poll_recv(context) else { return Poll::Pending };
@@ -79,7 +87,7 @@ impl Stream for Frames {
             self.link.room.notify_one();
         }
         if let Some(frame) = given {
-            self.writes = state_bytes(&frame);
+            self.writes = snapshot_bytes(&frame);
             return Poll::Ready(Some(Ok(frame)));
         }
         self.is_over = true;
@@ -98,8 +106,8 @@ impl Drop for Frames {
     }
 }
 
-/// Bytes of a frame, if it is a snapshot: it is as long as its conversation.
-pub(super) fn state_bytes(frame: &Frame) -> usize {
+/// Bytes of a frame if it is a snapshot, which is as long as its conversation; otherwise 0.
+pub(super) fn snapshot_bytes(frame: &Frame) -> usize {
     if let Some(Body::Snapshot(_)) = frame.frame { frame.encoded_len() } else { 0 }
 }
 
@@ -109,19 +117,19 @@ impl Link {
         self.is_awaited.store(true, Ordering::Release);
     }
 
-    /// Notes a frame that the stream was given.
-    pub(super) fn given(&self, state_bytes: usize) {
-        self.state_bytes.fetch_add(state_bytes, Ordering::Relaxed);
+    /// Notes that a frame was sent to the stream; of a snapshot, its bytes.
+    pub(super) fn on_sent(&self, snapshot_bytes: usize) {
+        self.unwritten_snapshot_bytes.fetch_add(snapshot_bytes, Ordering::Relaxed);
     }
 
-    /// Bytes of the snapshots that its client has not taken.
-    pub(super) fn state_bytes(&self) -> usize {
-        self.state_bytes.load(Ordering::Relaxed)
+    /// Bytes of the snapshots that the connection has not written.
+    pub(super) fn unwritten_snapshot_bytes(&self) -> usize {
+        self.unwritten_snapshot_bytes.load(Ordering::Relaxed)
     }
 
     /// Whether the connection has written a snapshot since this was asked before.
-    pub(super) fn has_written_state(&self) -> bool {
-        self.has_written_state.swap(false, Ordering::Relaxed)
+    pub(super) fn has_written_snapshot(&self) -> bool {
+        self.has_written_snapshot.swap(false, Ordering::Relaxed)
     }
 
     /// Notes why the stream ends, once it has all frames that it was given.

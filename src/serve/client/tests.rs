@@ -51,13 +51,13 @@ impl Reader {
     /// What it is shown of the log, but for hello.
     fn reads(&mut self, log: &FrameLog) -> Vec<String> {
         let served = self.client.serve(log, &self.session, Instant::now());
-        assert_eq!(served, Served::Yes);
+        assert_eq!(served, Served::Waiting);
         let mut shown = Vec::new();
         while let Ok(frame) = self.stream.try_recv() {
             match &frame.frame {
                 Some(Body::Hello(_)) => {}
                 Some(Body::Done(_)) => shown.push(format!("done {}", frame.request_id)),
-                Some(Body::Snapshot(_)) => shown.push(format!("state {}", frame.request_id)),
+                Some(Body::Snapshot(_)) => shown.push(format!("snapshot {}", frame.request_id)),
                 Some(Body::UiEvent(event)) if event.ordinal > 0 => {
                     shown.push(event.ordinal.to_string());
                 }
@@ -83,7 +83,7 @@ fn a_heartbeat_of_another_client_comes_after_the_done_of_the_request_for_it() {
 
     log.push(heartbeat(), Audience::All);
     assert_eq!(reader.reads(&log), [""; 0], "it has not asked for any");
-    reader.client.asked((&id, asked()), log.end());
+    reader.client.on_request((&id, asked()), log.end());
     log.push(heartbeat(), Audience::All);
     assert_eq!(reader.reads(&log), [""; 0], "it has no answer yet");
     log.push(Arc::clone(&done), Audience::Askers);
@@ -93,7 +93,7 @@ fn a_heartbeat_of_another_client_comes_after_the_done_of_the_request_for_it() {
     // It loses its connection, and sends the request again.
     let mut reader = Reader::attach(false);
     assert_eq!(reader.reads(&log), [""; 0]);
-    reader.client.asked_again((&id, asked()), (Position(0), &[done]), (&log, false));
+    reader.client.on_resent_ended((&id, asked()), (Position(0), &[done]), (&log, false));
     log.push(heartbeat(), Audience::All);
     assert_eq!(reader.reads(&log), ["done enable", "heartbeat"]);
 }
@@ -113,20 +113,20 @@ fn a_body_that_is_sent_again_is_answered_with_each_frame_once() {
         log.push(event(ordinal), Audience::All);
     }
     // It comes back after its run has begun, and its other request came in the middle of that.
-    reader.client.asked_while_open((&run, BTreeSet::new()), Position(0), &log);
+    reader.client.on_resent_open((&run, BTreeSet::new()), Position(0), &log);
     assert_eq!(reader.reads(&log), ["1", "2", "3"]);
-    reader.client.asked_while_open((&other, BTreeSet::new()), Position(1), &log);
+    reader.client.on_resent_open((&other, BTreeSet::new()), Position(1), &log);
     log.push(done(&other), Audience::Askers);
     assert_eq!(reader.reads(&log), ["done other"]);
     log.push(event(4), Audience::All);
     log.push(done(&run), Audience::All);
     let last = [done(&run)];
     let again = ((&run, BTreeSet::new()), (Position(0), &last[..]), (&log, true));
-    assert_eq!(reader.client.asked_again(again.0, again.1, again.2), Again::Frames);
+    assert_eq!(reader.client.on_resent_ended(again.0, again.1, again.2), ReplayWith::Frames);
     assert_eq!(reader.reads(&log), ["4", "done run"]);
 }
 
-/// Its frames are gone, and the state has what they said.
+/// The frames are gone, and the snapshot has what they said.
 #[test]
 fn a_body_that_is_sent_again_when_its_frames_are_gone_is_answered_with_a_snapshot() {
     const TEXT_BYTES: usize = 300_000;
@@ -142,26 +142,26 @@ fn a_body_that_is_sent_again_when_its_frames_are_gone_is_answered_with_a_snapsho
     let done = Arc::new(wire::frame(&session, Some(&run), wire::done(Done::Ok)));
     log.push(Arc::clone(&done), Audience::All);
     log.trim(None);
-    reader.client.place = Place::At(log.end());
+    reader.client.cursor = Cursor::At(log.end());
     assert!(!log.has(Position(0)));
     let last = [done];
     let again = ((&run, BTreeSet::new()), (Position(0), &last[..]), (&log, true));
-    assert_eq!(reader.client.asked_again(again.0, again.1, again.2), Again::Snapshot);
-    reader.client.owe(own.clone(), run.clone(), last.to_vec());
+    assert_eq!(reader.client.on_resent_ended(again.0, again.1, again.2), ReplayWith::Snapshot);
+    reader.client.replay_after_snapshot(own.clone(), run.clone(), last.to_vec());
     assert_eq!(reader.reads(&log), [""; 0], "the snapshot is still to come");
-    let state = Body::Snapshot(SnapshotFrame::default());
-    reader.client.pay(own.as_str(), Some(wire::frame(&session, Some(&own), state)));
-    assert_eq!(reader.reads(&log), ["state run", "done run"]);
-    assert!(!reader.client.is_owed(own.as_str()) && reader.client.open.is_empty());
+    let snapshot = Body::Snapshot(SnapshotFrame::default());
+    reader.client.finish_replay(own.as_str(), Some(wire::frame(&session, Some(&own), snapshot)));
+    assert_eq!(reader.reads(&log), ["snapshot run", "done run"]);
+    assert!(!reader.client.awaits_replay(own.as_str()) && reader.client.open.is_empty());
     // A request that has started no run says nothing of the conversation.
     let mut reader = Reader::attach(true);
-    reader.client.place = Place::At(log.end());
+    reader.client.cursor = Cursor::At(log.end());
     let again = ((&run, BTreeSet::new()), (Position(0), &last[..]), (&log, false));
-    assert_eq!(reader.client.asked_again(again.0, again.1, again.2), Again::Frames);
+    assert_eq!(reader.client.on_resent_ended(again.0, again.1, again.2), ReplayWith::Frames);
     assert_eq!(reader.reads(&log), ["done run"]);
 }
 
-/// Each state is as long as the conversation.
+/// Each snapshot is as long as the conversation.
 #[test]
 fn requests_that_are_sent_again_together_are_answered_with_one_snapshot() {
     let mut log = FrameLog::default();
@@ -180,24 +180,24 @@ fn requests_that_are_sent_again_together_are_answered_with_one_snapshot() {
     log.trim(None);
     assert!(!log.has(Position(0)));
     let sent_again = |reader: &mut Reader, id: &RequestId, log: &FrameLog| {
-        reader.client.place = Place::At(log.end());
+        reader.client.cursor = Cursor::At(log.end());
         let last = [done(id)];
         let first = Position(0);
-        reader.client.asked_again((id, BTreeSet::new()), (first, &last), (log, true))
+        reader.client.on_resent_ended((id, BTreeSet::new()), (first, &last), (log, true))
     };
-    assert_eq!(sent_again(&mut reader, &one, &log), Again::Snapshot);
-    reader.client.owe(own.clone(), one.clone(), vec![done(&one)]);
-    assert_eq!(sent_again(&mut reader, &two, &log), Again::Frames);
+    assert_eq!(sent_again(&mut reader, &one, &log), ReplayWith::Snapshot);
+    reader.client.replay_after_snapshot(own.clone(), one.clone(), vec![done(&one)]);
+    assert_eq!(sent_again(&mut reader, &two, &log), ReplayWith::Frames);
     assert_eq!(reader.reads(&log), [""; 0], "the snapshot is still to come");
-    let state = Body::Snapshot(SnapshotFrame::default());
-    reader.client.pay(own.as_str(), Some(wire::frame(&session, Some(&own), state)));
-    assert_eq!(reader.reads(&log), ["state one", "done one", "done two"]);
-    assert_eq!(sent_again(&mut reader, &three, &log), Again::Frames);
+    let snapshot = Body::Snapshot(SnapshotFrame::default());
+    reader.client.finish_replay(own.as_str(), Some(wire::frame(&session, Some(&own), snapshot)));
+    assert_eq!(reader.reads(&log), ["snapshot one", "done one", "done two"]);
+    assert_eq!(sent_again(&mut reader, &three, &log), ReplayWith::Frames);
     assert_eq!(reader.reads(&log), ["done three"]);
-    assert!(reader.client.open.is_empty() && reader.client.owed.is_empty());
-    // The state that it has says nothing of one that has ended since.
+    assert!(reader.client.open.is_empty() && reader.client.replays.is_empty());
+    // The snapshot that the client has says nothing of a request that has ended since.
     log.push(done(&late), Audience::All);
-    assert_eq!(sent_again(&mut reader, &late, &log), Again::Snapshot);
+    assert_eq!(sent_again(&mut reader, &late, &log), ReplayWith::Snapshot);
 }
 
 /// In a quiet conversation nothing follows the snapshot that would find the stream full.
@@ -208,19 +208,19 @@ fn a_snapshot_that_is_not_taken_leaves_a_stream_unread() {
     let (to, mut frames) = Frames::new(Arc::new(Notify::new()));
     let mut client = client(&session, false, (to, frames.link()));
     let body = || Body::Snapshot(SnapshotFrame::default());
-    let state = Arc::new(wire::frame(&session, None, body()));
+    let snapshot = Arc::new(wire::frame(&session, None, body()));
     let mut poll = || frames.next().now_or_never().is_some();
     let begin = Instant::now();
     let at = |seconds| begin + Duration::from_secs(seconds);
     let serve = |client: &mut Client, seconds| {
-        assert_eq!(client.serve(&log, &session, at(seconds)), Served::Yes);
+        assert_eq!(client.serve(&log, &session, at(seconds)), Served::Waiting);
         client.unread_since()
     };
     assert_eq!(serve(&mut client, 0), None);
-    client.snapshot(Arc::clone(&state), log.end(), &requests);
+    client.on_snapshot(Arc::clone(&snapshot), log.end(), &requests);
     assert_eq!(serve(&mut client, 1), Some(at(1)));
     assert!(poll() && poll(), "hello, and the snapshot");
-    client.snapshot(state, log.end(), &requests);
+    client.on_snapshot(snapshot, log.end(), &requests);
     assert_eq!(serve(&mut client, 2), Some(at(1)), "the snapshot is being written");
     assert!(poll(), "the other snapshot");
     assert_eq!(serve(&mut client, 3), Some(at(3)), "the first one was written");

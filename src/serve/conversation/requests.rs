@@ -5,7 +5,7 @@ use crate::protocol::command::{Command, Enable, Page};
 use crate::protocol::event_filter::EventFilter;
 use crate::protocol::id::{RequestId, SessionId};
 use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Frame, Request};
-use crate::serve::client::{Again, ClientId};
+use crate::serve::client::{ClientId, ReplayWith};
 use crate::serve::refusal::Refusal;
 use crate::serve::requests::Seen;
 use crate::serve::tenants::{Held, RETRY_AFTER};
@@ -84,7 +84,7 @@ impl Conversation {
             // Who has gone meanwhile may come back for it.
             (Seen::No, asker) => {
                 if let Some(asker) = asker {
-                    asker.asked((id, used), at);
+                    asker.on_request((id, used), at);
                 }
                 true
             }
@@ -94,19 +94,19 @@ impl Conversation {
                 false
             }
             (Seen::Open { first }, Some(asker)) => {
-                asker.asked_while_open((id, used), first, log);
+                asker.on_resent_open((id, used), first, log);
                 false
             }
             (Seen::Ended { .. }, Some(asker)) if comes_again(request) => {
-                asker.asked((id, used), at);
+                asker.on_request((id, used), at);
                 requests.reopen(id.as_str(), at);
                 true
             }
             (Seen::Ended { first, last, has_run }, Some(asker)) => {
-                let shown = asker.asked_again((id, used), (first, &last), (log, has_run));
+                let shown = asker.on_resent_ended((id, used), (first, &last), (log, has_run));
                 match shown {
-                    Again::Frames => {}
-                    Again::Snapshot => self.answer_with_snapshot(client, id, last),
+                    ReplayWith::Frames => {}
+                    ReplayWith::Snapshot => self.answer_with_snapshot(client, id, last),
                 }
                 false
             }
@@ -122,7 +122,7 @@ impl Conversation {
     ) {
         let own = self.next_own();
         if let Some(client) = self.client(client) {
-            client.owe(own.clone(), request.clone(), last);
+            client.replay_after_snapshot(own.clone(), request.clone(), last);
         }
         self.ask(own, Command::Snapshot(Page::default()));
     }
@@ -161,7 +161,7 @@ impl Conversation {
             self.enter(id.as_str());
         }
         if is(|it| !extensions_of(it).is_empty()) {
-            self.forget_state();
+            self.invalidate_snapshot();
         }
         let span = tracing::error_span!("request", request = id.as_str());
         let effects = span.in_scope(|| self.host.decoded(request));

@@ -172,8 +172,8 @@ impl Conversation {
     /// for its turn, or for a snapshot that is its next frame, is ahead of nobody who reads.
     fn trim(&mut self) {
         let following = self.clients.iter().filter(|it| it.follows_runs(&self.requests));
-        let ahead = following.filter_map(Client::next_place).max();
-        let ahead = ahead.or_else(|| self.clients.iter().filter_map(Client::place).max());
+        let ahead = following.filter_map(Client::next_position).max();
+        let ahead = ahead.or_else(|| self.clients.iter().filter_map(Client::position).max());
         self.log.trim(ahead);
     }
 
@@ -182,19 +182,19 @@ impl Conversation {
             Some(Body::Done(_)) => {
                 self.own.remove(&frame.request_id);
                 // There may have been no snapshot.
-                if let Some(client) = self.owed(&frame.request_id) {
-                    client.pay(&frame.request_id, None);
+                if let Some(client) = self.replaying_client(&frame.request_id) {
+                    client.finish_replay(&frame.request_id, None);
                 }
             }
             Some(Body::Snapshot(_)) => {
-                let Self { clients, requests, state, log, .. } = self;
+                let Self { clients, requests, cached_snapshot, log, .. } = self;
                 if let Some(client) = clients.iter_mut().find(|it| it.awaits(&frame.request_id)) {
                     let shown = Arc::new(Frame { request_id: String::new(), ..frame });
-                    *state = (log.end(), Arc::downgrade(&shown));
-                    client.snapshot(shown, log.end(), requests);
-                } else if let Some(client) = self.owed(&frame.request_id) {
+                    *cached_snapshot = (log.end(), Arc::downgrade(&shown));
+                    client.on_snapshot(shown, log.end(), requests);
+                } else if let Some(client) = self.replaying_client(&frame.request_id) {
                     let request = frame.request_id.clone();
-                    client.pay(&request, Some(frame));
+                    client.finish_replay(&request, Some(frame));
                 }
             }
             // What an extension shows belongs to all who have it.
@@ -206,24 +206,24 @@ impl Conversation {
     }
 
     /// The snapshot of the conversation as it is at the moment, if a client still has it.
-    pub(super) fn shared_state(&self) -> Option<Arc<Frame>> {
-        let (at, state) = &self.state;
-        state.upgrade().filter(|_| *at == self.log.end())
+    pub(super) fn shared_snapshot(&self) -> Option<Arc<Frame>> {
+        let (at, snapshot) = &self.cached_snapshot;
+        snapshot.upgrade().filter(|_| *at == self.log.end())
     }
 
-    /// The next snapshot is another one, as it has what an extension shows.
-    pub(super) fn forget_state(&mut self) {
-        self.state = Default::default();
+    /// Makes the next snapshot a new one, as it has what an extension shows.
+    pub(super) fn invalidate_snapshot(&mut self) {
+        self.cached_snapshot = Default::default();
     }
 
-    /// Bytes of the snapshots that clients have not taken.
-    pub(super) fn state_bytes(&self) -> usize {
-        self.clients.iter().map(Client::state_bytes).sum()
+    /// Bytes of the snapshots that the connections of clients have not written.
+    pub(super) fn unwritten_snapshot_bytes(&self) -> usize {
+        self.clients.iter().map(Client::unwritten_snapshot_bytes).sum()
     }
 
-    /// The client that is owed something once this request of a snapshot is answered.
-    fn owed(&mut self, snapshot: &str) -> Option<&mut Client> {
-        self.clients.iter_mut().find(|client| client.is_owed(snapshot))
+    /// The client with resent requests that wait for the snapshot of this request.
+    fn replaying_client(&mut self, snapshot_request: &str) -> Option<&mut Client> {
+        self.clients.iter_mut().find(|client| client.awaits_replay(snapshot_request))
     }
 
     /// Gives all clients what they take; lets those go that have all.
@@ -236,7 +236,7 @@ impl Conversation {
             }
             self.ask(request, Command::Snapshot(Page::default()));
         }
-        let taken = self.clients.iter().filter_map(Client::place).min();
+        let taken = self.clients.iter().filter_map(Client::position).min();
         self.log.taken(taken.unwrap_or(self.log.end()));
         self.trim();
         let is_alone = self.clients.is_empty();
@@ -257,12 +257,12 @@ impl Conversation {
         let Self { clients, log, session, .. } = self;
         let now = Instant::now();
         clients.retain_mut(|client| match client.serve(log, session, now) {
-            Served::Yes => true,
+            Served::Waiting => true,
             Served::NeedsSnapshot => {
                 slow = Some(client.id());
                 true
             }
-            Served::Over => {
+            Served::Finished => {
                 client.end_with(Ok(()));
                 false
             }
@@ -277,7 +277,8 @@ impl Conversation {
         self.show_counts(Counted { clients, behind, runs: has_run.into() });
         let time = self.times.run.filter(|_| has_run);
         self.run_until = time.map(|time| self.run_until.unwrap_or_else(|| Instant::now() + time));
-        self.held.set((self.log.bytes() + self.said_bytes + self.state_bytes()) as u64);
+        self.held
+            .set((self.log.bytes() + self.said_bytes + self.unwritten_snapshot_bytes()) as u64);
         self.idle.note(self.is_idle(), !self.is_there());
     }
 
