@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `conversation` | the task that owns the host of one conversation and appends its frames to the log |
 //! | `frame_log`, `visible` | the newest frames of a conversation; what a client may see of a frame (pure) |
-//! | `requests` | the requests that were seen, so that one that is sent again is not run again (pure) |
+//! | `request_log` | the requests that were seen, so that one that is sent again is not run again (pure) |
 //! | `client`, `stream`, `attached` | a client of a conversation, which gets frames at its own pace (pure, but for the channel); its stream to the connection; both as `rpc` and `http` see them |
 //! | `node`, `stored` | the conversations that are open; the stored ones, for lists, exports, copies and deletions |
 //! | `peers`, `credentials`, `forwarded` | reaches the other nodes; by what they know each other; the clients that are passed on to them |
@@ -32,7 +32,7 @@ mod node;
 mod peers;
 mod rate;
 mod refusal;
-mod requests;
+mod request_log;
 mod rpc;
 mod services;
 mod stored;

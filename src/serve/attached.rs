@@ -5,7 +5,7 @@ use super::conversation::{Mail, Sent};
 use super::forwarded::{Forwarded, Open};
 use super::refusal::Refusal;
 use super::stream::Frames;
-use super::tenants::{Held, Tenant};
+use super::tenants::{MemoryReservation, Tenant};
 use crate::protocol::command::CommandFault;
 use crate::protocol::id::{Ids, RequestId};
 use crate::protocol::proto::fleet::ConverseRequest;
@@ -38,8 +38,8 @@ pub(super) struct Attached {
     pub(super) hello: Arc<Frame>,
     pub(super) frames: Shown,
     pub(super) asker: Asker,
-    /// Closed when the frames are gone.
-    pub(super) shown: oneshot::Receiver<Infallible>,
+    /// Closed when `frames` are dropped.
+    pub(super) frames_dropped: oneshot::Receiver<Infallible>,
 }
 
 impl Attached {
@@ -50,11 +50,11 @@ impl Attached {
         (tenant, is_node): (Arc<Tenant>, bool),
     ) -> Self {
         let (end, ended) = mpsc::channel(1);
-        let (held, shown) = oneshot::channel();
-        let frames = Shown { ended, from, is_over: false, _watching: None, _held: held };
+        let (dropping, frames_dropped) = oneshot::channel();
+        let frames = Shown { ended, from, is_over: false, _watching: None, _dropping: dropping };
         let ids = Ids::new(Uuid::new_v4().as_u128());
         let asker = Asker { to, ids, tenant, is_node, end };
-        Self { hello, frames, asker, shown }
+        Self { hello, frames, asker, frames_dropped }
     }
 
     /// The frames for a client that sends nothing.
@@ -73,7 +73,7 @@ pub(super) struct Shown {
     is_over: bool,
     /// The way of requests of a client that has none. At another node its end would be the end of the frames.
     _watching: Option<Asker>,
-    _held: oneshot::Sender<Infallible>,
+    _dropping: oneshot::Sender<Infallible>,
 }
 
 /// Where the conversation is.
@@ -162,7 +162,7 @@ pub(super) enum To {
 #[derive(Debug)]
 pub(super) struct Admitted {
     line: RpcRequestLine,
-    held: Held,
+    reservation: MemoryReservation,
     /// It is beyond a limit of its tenant.
     refused: Option<Refusal>,
 }
@@ -175,8 +175,8 @@ impl Admitted {
     ) -> Result<Vec<Self>, Refusal> {
         let more = beside_first(lines.len());
         let admit = |line: RpcRequestLine| {
-            let held = tenant.receive(line.encoded_len() as u64)?;
-            Ok(Self { line, held, refused: None })
+            let reservation = tenant.receive(line.encoded_len() as u64)?;
+            Ok(Self { line, reservation, refused: None })
         };
         let admitted = lines.into_iter().map(admit).collect::<Result<_, _>>()?;
         // Last: those that are refused because of their bytes use up nothing of the rate.
@@ -206,18 +206,18 @@ impl Asker {
             To::Here { .. } => tenant.admit(1).and_then(|()| tenant.receive(bytes)),
             To::There { .. } => {
                 tenant.wait_for_rate().await;
-                Ok(tenant.hold_bytes(bytes))
+                Ok(tenant.reserve_bytes(bytes))
             }
         };
-        let (held, refused) = match admitted {
-            Ok(held) => (held, None),
-            Err(refusal) => (tenant.hold_bytes(bytes), Some(refusal)),
+        let (reservation, refused) = match admitted {
+            Ok(reservation) => (reservation, None),
+            Err(refusal) => (tenant.reserve_bytes(bytes), Some(refusal)),
         };
-        self.pass_on(Admitted { line, held, refused }).await;
+        self.pass_on(Admitted { line, reservation, refused }).await;
     }
 
     /// Sends a request to its conversation.
-    pub(super) async fn pass_on(&mut self, Admitted { mut line, held, refused }: Admitted) {
+    pub(super) async fn pass_on(&mut self, Admitted { mut line, reservation, refused }: Admitted) {
         let Self { to, ids, .. } = self;
         match to {
             To::Here { client, mail, room } => {
@@ -234,7 +234,7 @@ impl Asker {
                 let is_beyond_limit = refused.is_some();
                 let refused = refused.map(|refusal| (refusal, handling));
                 // Where the conversation has ended, the stream of the client says why.
-                let sent = Sent { client: *client, request, content, held, refused };
+                let sent = Sent { client: *client, request, content, reservation, refused };
                 mail.send(Mail::Request(Box::new(sent))).await.ok();
                 // There is no room for those of the client that follow.
                 if is_beyond_limit {

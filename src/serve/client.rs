@@ -6,7 +6,7 @@ mod tests;
 
 use super::frame_log::{Audience, FRAMES_BYTES_MAX, FrameLog, Logged, Position};
 use super::refusal::Refusal;
-use super::requests::Requests;
+use super::request_log::RequestLog;
 use super::stream::{Link, snapshot_bytes};
 use super::traces::Parent;
 use super::visible::{hello_for, visible};
@@ -245,7 +245,7 @@ impl Client {
     }
 
     /// Whether frames of runs are for it: one that is shown its own alone may only wait for its turn.
-    pub(super) fn follows_runs(&self, requests: &Requests) -> bool {
+    pub(super) fn follows_runs(&self, requests: &RequestLog) -> bool {
         !self.is_own_only || self.open.keys().any(|id| requests.has_run(id.as_str()))
     }
 
@@ -441,7 +441,7 @@ impl Client {
         &mut self,
         snapshot: Arc<Frame>,
         next: Position,
-        requests: &Requests,
+        requests: &RequestLog,
     ) {
         self.priority.push_back(Priority::of(snapshot));
         self.cursor = Cursor::At(next);

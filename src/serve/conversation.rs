@@ -15,9 +15,9 @@ use super::client::{Attach, Client, ClientId, Past};
 use super::counts::Counts;
 use super::frame_log::{FrameLog, Position};
 use super::refusal::{Refusal, RefusalKind};
-use super::requests::Requests;
+use super::request_log::RequestLog;
 use super::services::Times;
-use super::tenants::{Held, RETRY_AFTER, Tenant};
+use super::tenants::{MemoryReservation, RETRY_AFTER, Tenant};
 use super::traces::Spans;
 use crate::host::{Effects, Host, HostSettings};
 use crate::protocol::command::{Cancel, Command, Enable, Page};
@@ -66,8 +66,8 @@ pub(super) struct Sent {
     pub(super) request: Result<Request, BadLine>,
     /// Hash of what it asks for.
     pub(super) content: u64,
-    /// Its bytes.
-    pub(super) held: Held,
+    /// Bytes of the request.
+    pub(super) reservation: MemoryReservation,
     /// It is beyond a limit of its tenant, and refused unless it is sent again. Its client waits until this is dropped.
     pub(super) refused: Option<(Refusal, oneshot::Sender<Infallible>)>,
 }
@@ -159,8 +159,8 @@ pub(super) struct Conversation {
     runs: [Arc<Semaphore>; 2],
     tenant: Arc<Tenant>,
     is_stored: bool,
-    /// Its bytes in memory.
-    held: Held,
+    /// Bytes of the conversation in memory.
+    reservation: MemoryReservation,
     /// Bytes of what was said.
     said_bytes: usize,
     /// Permits of the active run.
@@ -168,7 +168,7 @@ pub(super) struct Conversation {
     times: Times,
     counts: Arc<Counts>,
     log: FrameLog,
-    requests: Requests,
+    requests: RequestLog,
     clients: Vec<Client>,
     /// The newest snapshot, and where the log ended then. Clients that attach there share it.
     cached_snapshot: (Position, Weak<Frame>),
@@ -221,7 +221,7 @@ impl Conversation {
             room,
             idle,
             runs,
-            held: tenant.hold(),
+            reservation: tenant.reserve(),
             tenant,
             is_stored,
             said_bytes: 0,
@@ -229,7 +229,7 @@ impl Conversation {
             times,
             counts,
             log: FrameLog::default(),
-            requests: Requests::default(),
+            requests: RequestLog::default(),
             clients: Vec::new(),
             cached_snapshot: Default::default(),
             events,
@@ -252,8 +252,8 @@ impl Conversation {
         }
     }
 
-    /// Holds the conversation to its end.
-    pub(super) async fn hold(mut self) {
+    /// Drives the conversation to its end.
+    pub(super) async fn drive(mut self) {
         while !self.is_over() {
             consume_budget().await;
             self.open();

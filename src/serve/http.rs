@@ -12,7 +12,7 @@ use super::node::{Key, Node, Wanted};
 use super::refusal::{Refusal, RefusalKind};
 use super::rpc::{extensions, info};
 use super::stored;
-use super::tenants::{Held, RETRY_AFTER, Tenant};
+use super::tenants::{MemoryReservation, RETRY_AFTER, Tenant};
 use super::traces::Parent;
 use crate::protocol::any::read_message;
 use crate::protocol::constants::code;
@@ -224,7 +224,7 @@ async fn requests(
         return Err(too_large(bytes_max));
     }
     node.make_room(&key, length).await;
-    let (body, held) = received(body.into_data_stream(), &tenant, bytes_max).await?;
+    let (body, reservation) = received(body.into_data_stream(), &tenant, bytes_max).await?;
     let text = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body);
     let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     let lines: Vec<RpcRequestLine> = lines.map(request).collect::<Result<_, _>>()?;
@@ -236,7 +236,7 @@ async fn requests(
     let wanted = options.wanted(&id, (Past::Nothing, true), &headers)?;
     let form = Form::of(options.format.as_deref(), &headers)?;
     // From here on each line is counted by itself.
-    drop((body, held));
+    drop((body, reservation));
     // First: of a body that is beyond a limit no conversation begins.
     let taken = Instant::now();
     let lines = Admitted::all(lines, &tenant)?;
@@ -265,27 +265,27 @@ async fn requests(
     })
 }
 
-/// Reads a body, which its tenant holds while it comes.
+/// Reads a body; its bytes count for the tenant while it comes.
 async fn received(
     mut body: BodyDataStream,
     tenant: &Arc<Tenant>,
     bytes_max: usize,
-) -> Result<(Vec<u8>, Held), Refusal> {
-    let (mut bytes, mut held, begin) = (Vec::new(), tenant.hold(), Instant::now());
+) -> Result<(Vec<u8>, MemoryReservation), Refusal> {
+    let (mut bytes, mut reservation, begin) = (Vec::new(), tenant.reserve(), Instant::now());
     loop {
         let more = Duration::from_secs(bytes.len() as u64 / BODY_BYTES_PER_SECOND_MIN);
         let why = match timeout_at(begin + BODY_MAX + more, body.next()).await {
             Ok(Some(Ok(chunk))) if bytes.len() + chunk.len() > bytes_max => {
-                drop((bytes, held));
+                drop((bytes, reservation));
                 discard(&mut body).await;
                 return Err(too_large(bytes_max));
             }
             Ok(Some(Ok(chunk))) => {
-                held.receive(chunk.len() as u64)?;
+                reservation.receive(chunk.len() as u64)?;
                 bytes.extend_from_slice(&chunk);
                 continue;
             }
-            Ok(None) => return Ok((bytes, held)),
+            Ok(None) => return Ok((bytes, reservation)),
             Ok(Some(Err(error))) => format!("the body was cut off ({error}); send it again"),
             Err(_) => "the body comes too slowly; send it again".to_owned(),
         };
@@ -486,12 +486,12 @@ mod tests {
             let received = received(body.into_data_stream(), &tenant, bytes_max).await;
             received.map_err(|refusal| refusal.kind)
         };
-        let (bytes, held) = read(&["one", "two"], 6, true).await.expect("a body");
-        assert_eq!((bytes.as_slice(), held.bytes()), (&b"onetwo"[..], 6));
-        drop(held);
+        let (bytes, reservation) = read(&["one", "two"], 6, true).await.expect("a body");
+        assert_eq!((bytes.as_slice(), reservation.bytes()), (&b"onetwo"[..], 6));
+        drop(reservation);
         let kind = async |chunks: &[&'static str], bytes_max: usize, is_whole: bool| {
             let refused = read(chunks, bytes_max, is_whole).await.expect_err("a refusal");
-            assert!(tenant.receive(99).is_ok(), "nothing is held any more");
+            assert!(tenant.receive(99).is_ok(), "nothing is reserved any more");
             refused
         };
         assert_eq!(kind(&["one", "two"], 5, true).await, RefusalKind::TooLarge);

@@ -1,7 +1,7 @@
 //! The conversations that are open in this process, and how clients come to them: to one that is in memory, to one
-//! that is opened for them (`holding`), or to one that another node of the fleet holds.
+//! that is opened for them (`open_conversation`), or to one that another node of the fleet holds.
 
-mod holding;
+mod open_conversation;
 
 use super::attached::{Attached, Source, To};
 use super::auth::Caller;
@@ -21,7 +21,7 @@ use crate::protocol::id::{Ids, SessionId};
 use crate::store::{Namespace, OpenMode, StorePlace};
 use crate::support::lock;
 use futures_util::StreamExt;
-use holding::{Holding, hold};
+use open_conversation::{OpenConversation, open_and_drive};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -55,7 +55,7 @@ pub(super) struct Node {
     pub(super) tenants: Tenants,
     pub(super) turns: Arc<Turns>,
     pub(super) traces: Option<Traces>,
-    held: Mutex<HashMap<Key, Held>>,
+    handles: Mutex<HashMap<Key, ConversationHandle>>,
     /// The conversations that are being deleted, each as often as it was asked for.
     deleting: Mutex<Vec<Key>>,
     /// Runs that the node may still begin.
@@ -74,21 +74,21 @@ pub(super) struct Key {
     pub(super) session: SessionId,
 }
 
-/// The way to a conversation.
+/// The mailbox of an open conversation, and what else the node knows of it.
 #[derive(Clone, Debug)]
-struct Held {
+struct ConversationHandle {
     mail: mpsc::Sender<Mail>,
     room: Arc<Notify>,
     idle: Arc<Idle>,
-    /// Closed once it has ended and is not held any more.
+    /// Closed once the conversation has ended and has left the node's handles.
     ended: watch::Receiver<()>,
 }
 
-/// Why a conversation is not held.
-enum NotHeld {
+/// Why a conversation is not opened.
+enum NotOpened {
     Refused(Refusal),
-    /// There is no room beside those that are in memory, of which nobody uses this one.
-    NoRoom(Held),
+    /// No room for another conversation; this one is idle and can be evicted.
+    NoRoom(ConversationHandle),
 }
 
 /// A conversation that is being deleted; not any more once this is dropped.
@@ -121,7 +121,7 @@ pub(super) struct Wanted {
 
 impl Node {
     pub(super) fn new(services: Services, traces: Option<Traces>) -> Arc<Self> {
-        let (counts, forwarding, turns, held): (Arc<Counts>, _, _, _) = Default::default();
+        let (counts, forwarding, turns, handles): (Arc<Counts>, _, _, _) = Default::default();
         let (deleting, is_draining, ended) = Default::default();
         let tenants = Tenants::new(services.limits, Arc::clone(&counts.limited_total));
         let peers = Peers::new(services.peers.clone());
@@ -136,7 +136,7 @@ impl Node {
             tenants,
             turns,
             traces,
-            held,
+            handles,
             deleting,
             runs,
             openings,
@@ -264,8 +264,8 @@ impl Node {
         is_forwarded: bool,
         wanted: &Wanted,
     ) -> Result<Attached, Refusal> {
-        let mut held = self.hold_in_room(key, wanted.mode, is_forwarded).await?;
-        let (client, (to, mut frames)) = (ClientId::fresh(), Frames::new(Arc::clone(&held.room)));
+        let mut handle = self.open_or_get(key, wanted.mode, is_forwarded).await?;
+        let (client, (to, mut frames)) = (ClientId::fresh(), Frames::new(Arc::clone(&handle.room)));
         let room = Arc::new(Semaphore::new(OPEN_MAX));
         let attach = Attach {
             client,
@@ -278,42 +278,43 @@ impl Node {
             mode: wanted.mode,
             parent: wanted.parent.clone(),
         };
-        let first = match held.mail.send(Mail::Attach(Box::new(attach))).await {
+        let first = match handle.mail.send(Mail::Attach(Box::new(attach))).await {
             Ok(()) => frames.next().await,
             Err(_) => None,
         };
         match first {
             Some(Ok(hello)) => {
-                let ends = (Source::Here(frames), To::Here { client, mail: held.mail, room });
+                let ends = (Source::Here(frames), To::Here { client, mail: handle.mail, room });
                 let tenant = self.tenants.of(&key.namespace);
                 Ok(Attached::new(hello, ends, (tenant, is_forwarded)))
             }
             Some(Err(refusal)) if refusal.kind != RefusalKind::Ending => Err(refusal),
             Some(Err(_)) | None => {
                 // Until it has released the session in the store.
-                held.ended.changed().await.ok();
+                handle.ended.changed().await.ok();
                 let why = "the conversation leaves memory; attach again";
                 Err(Refusal::new(RefusalKind::Ending, why))
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Held>> {
-        lock(&self.held)
+    fn lock_handles(&self) -> MutexGuard<'_, HashMap<Key, ConversationHandle>> {
+        lock(&self.handles)
     }
 
-    /// The way to a conversation, which is opened if it is not. Those that nobody uses make room for it.
-    async fn hold_in_room(
+    /// The handle of a conversation, which is opened if it is not open. Idle conversations are evicted to make room for
+    /// it.
+    async fn open_or_get(
         self: &Arc<Self>,
         key: &Key,
         mode: OpenMode,
         is_forwarded: bool,
-    ) -> Result<Held, Refusal> {
+    ) -> Result<ConversationHandle, Refusal> {
         loop {
-            let idle = match self.hold(key, mode, is_forwarded) {
-                Ok(held) => return Ok(held),
-                Err(NotHeld::Refused(refusal)) => return Err(refusal),
-                Err(NotHeld::NoRoom(idle)) => idle,
+            let idle = match self.try_open_or_get(key, mode, is_forwarded) {
+                Ok(handle) => return Ok(handle),
+                Err(NotOpened::Refused(refusal)) => return Err(refusal),
+                Err(NotOpened::NoRoom(idle)) => idle,
             };
             leave(idle).await;
         }
@@ -328,64 +329,64 @@ impl Node {
         }
         let is_other = |other: &Key| other.namespace == key.namespace && other != key;
         while tenant.lack(bytes).is_some() {
-            let idle = self.longest_idle(&self.lock(), is_other).cloned();
+            let idle = self.longest_idle(&self.lock_handles(), is_other).cloned();
             let Some(idle) = idle else { return };
             leave(idle).await;
         }
     }
 
-    /// The way to a conversation, which is opened if it is not.
-    fn hold(
+    /// The handle of a conversation, which is opened if it is not open and there is room for it.
+    fn try_open_or_get(
         self: &Arc<Self>,
         key: &Key,
         mode: OpenMode,
         is_forwarded: bool,
-    ) -> Result<Held, NotHeld> {
-        let mut all = self.lock();
-        if let Some(held) = all.get(key) {
-            return Ok(held.clone());
+    ) -> Result<ConversationHandle, NotOpened> {
+        let mut all = self.lock_handles();
+        if let Some(handle) = all.get(key) {
+            return Ok(handle.clone());
         }
         if is_forwarded {
             let why = "this node does not hold the conversation";
-            return Err(NotHeld::Refused(Refusal::new(RefusalKind::Locked, why)));
+            return Err(NotOpened::Refused(Refusal::new(RefusalKind::Locked, why)));
         }
         if self.lock_deleting().contains(key) {
             let why = "the conversation is being deleted; attach again to begin another one";
-            return Err(NotHeld::Refused(Refusal::new(RefusalKind::Ending, why)));
+            return Err(NotOpened::Refused(Refusal::new(RefusalKind::Ending, why)));
         }
         let tenant = self.tenants.of(&key.namespace);
         self.check_room(&all, (key, &tenant), mode)?;
         let (mail, to_read) = mpsc::channel(MAIL_MAX);
         let (ending, ended) = watch::channel(());
-        let held = Held { mail, room: Arc::default(), idle: Arc::default(), ended };
-        all.insert(key.clone(), held.clone());
+        let handle = ConversationHandle { mail, room: Arc::default(), idle: Arc::default(), ended };
+        all.insert(key.clone(), handle.clone());
         if tenant.begin() {
             self.turns.tenant(true);
         }
         drop(all);
         let node = Arc::clone(self);
-        let holding = Holding { node, tenant, key: key.clone(), _ending: ending };
-        let shared = (Arc::clone(&held.room), Arc::clone(&held.idle));
-        let held_to_its_end = hold(holding, mode, to_read, shared);
-        tokio::spawn(self.turns.take(key.namespace.clone(), held_to_its_end));
-        Ok(held)
+        let open = OpenConversation { node, tenant, key: key.clone(), _ending: ending };
+        let shared = (Arc::clone(&handle.room), Arc::clone(&handle.idle));
+        let driven = open_and_drive(open, mode, to_read, shared);
+        tokio::spawn(self.turns.take(key.namespace.clone(), driven));
+        Ok(handle)
     }
 
     /// Whether there is room for this conversation beside `all` others.
     fn check_room(
         &self,
-        all: &HashMap<Key, Held>,
+        all: &HashMap<Key, ConversationHandle>,
         (key, tenant): (&Key, &Tenant),
         mode: OpenMode,
-    ) -> Result<(), NotHeld> {
+    ) -> Result<(), NotOpened> {
         let limits = &self.services.limits;
         if self.is_draining() {
             let why = "the node is about to end and takes no more conversations; attach again, at another node";
-            return Err(NotHeld::Refused(Refusal::unavailable(why)));
+            return Err(NotOpened::Refused(Refusal::unavailable(why)));
         }
         if self.services.places.is_empty() && mode == OpenMode::Resume {
             let why = "there is no such conversation in memory, and this node stores none (--store); begin one";
-            return Err(NotHeld::Refused(Refusal::new(RefusalKind::NotFound, why)));
+            return Err(NotOpened::Refused(Refusal::new(RefusalKind::NotFound, why)));
         }
         let is_own = |other: &Key| other.namespace == key.namespace;
         let (idle, why) = if tenant.conversations() >= limits.tenant_conversations {
@@ -402,8 +403,8 @@ impl Node {
             return Ok(());
         };
         match idle {
-            Some(idle) => Err(NotHeld::NoRoom(idle.clone())),
-            None => Err(NotHeld::Refused(tenant.beyond(why, RETRY_AFTER))),
+            Some(idle) => Err(NotOpened::NoRoom(idle.clone())),
+            None => Err(NotOpened::Refused(tenant.beyond(why, RETRY_AFTER))),
         }
     }
 
@@ -411,18 +412,18 @@ impl Node {
     /// one client alone. Without a store it is one that was only watched, as any other would be lost.
     fn longest_idle<'a>(
         &self,
-        all: &'a HashMap<Key, Held>,
+        all: &'a HashMap<Key, ConversationHandle>,
         may_leave: impl Fn(&Key) -> bool,
-    ) -> Option<&'a Held> {
+    ) -> Option<&'a ConversationHandle> {
         let is_stored = !self.services.places.is_empty();
-        let idle = |(key, held): (&Key, &'a Held)| {
-            let may_leave = (is_stored || held.idle.is_empty()) && may_leave(key);
-            let since = held.idle.since().filter(|_| may_leave)?;
-            Some((since, held))
+        let idle = |(key, handle): (&Key, &'a ConversationHandle)| {
+            let may_leave = (is_stored || handle.idle.is_empty()) && may_leave(key);
+            let since = handle.idle.since().filter(|_| may_leave)?;
+            Some((since, handle))
         };
-        let (_, held) = all.iter().filter_map(idle).min_by_key(|(since, _)| *since)?;
-        held.idle.claim();
-        Some(held)
+        let (_, handle) = all.iter().filter_map(idle).min_by_key(|(since, _)| *since)?;
+        handle.idle.claim();
+        Some(handle)
     }
 
     /// Ends the conversations that other processes can take: this one was stopped for so long that they may
@@ -443,12 +444,12 @@ impl Node {
     }
 
     pub(super) fn conversations(&self) -> usize {
-        self.lock().len()
+        self.lock_handles().len()
     }
 
     /// Requests that wait for their conversations.
     pub(super) fn waiting(&self) -> u64 {
-        self.lock().values().map(|held| (MAIL_MAX - held.mail.capacity()) as u64).sum()
+        self.lock_handles().values().map(|handle| (MAIL_MAX - handle.mail.capacity()) as u64).sum()
     }
 
     pub(super) fn is_draining(&self) -> bool {
@@ -487,8 +488,9 @@ impl Node {
     }
 
     fn tell(&self, whom: impl Fn(&Key) -> bool, mail: impl Fn() -> Mail) {
-        let to = |(key, held): (&Key, &Held)| whom(key).then(|| held.mail.clone());
-        let all: Vec<_> = self.lock().iter().filter_map(to).collect();
+        let to =
+            |(key, handle): (&Key, &ConversationHandle)| whom(key).then(|| handle.mail.clone());
+        let all: Vec<_> = self.lock_handles().iter().filter_map(to).collect();
         for to in all {
             // One whose mailbox is full is told when it has read what is in it.
             let mail = mail();
@@ -509,8 +511,8 @@ impl Node {
     }
 
     /// Whether a conversation is in memory here.
-    pub(super) fn holds(&self, key: &Key) -> bool {
-        self.lock().contains_key(key)
+    pub(super) fn is_open(&self, key: &Key) -> bool {
+        self.lock_handles().contains_key(key)
     }
 
     /// Ends the conversations of the tenants that are not served any more, and their clients that are passed on.
@@ -522,10 +524,10 @@ impl Node {
 
     /// Ends a conversation, if it is open, and waits until it has released its session. Says whether it was.
     pub(super) async fn end(&self, key: &Key, refusal: Refusal) -> bool {
-        let held = self.lock().get(key).cloned();
-        let Some(mut held) = held else { return false };
-        held.mail.send(Mail::Fail(Box::new(refusal))).await.ok();
-        held.ended.changed().await.ok();
+        let handle = self.lock_handles().get(key).cloned();
+        let Some(mut handle) = handle else { return false };
+        handle.mail.send(Mail::Fail(Box::new(refusal))).await.ok();
+        handle.ended.changed().await.ok();
         true
     }
 }
@@ -536,7 +538,7 @@ fn has_zero() -> Result<(), Refusal> {
 }
 
 /// Has a conversation leave memory that nobody uses, and waits until it has; one that somebody uses by now stays.
-async fn leave(mut idle: Held) {
+async fn leave(mut idle: ConversationHandle) {
     let (to, answer) = oneshot::channel();
     idle.mail.send(Mail::MakeRoom(to)).await.ok();
     // One that has ended meanwhile gives no answer.

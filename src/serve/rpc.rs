@@ -76,8 +76,8 @@ impl Fleet for Rpc {
         };
         let wanted = Wanted { is_own_only, ..wanted(attach, &headers)? };
         let attached = within(until, self.node.attach(&caller, wanted)).await?;
-        let Attached { hello, frames, asker, shown } = attached;
-        tokio::spawn(ask(asker, messages, shown, bytes_max));
+        let Attached { hello, frames, asker, frames_dropped } = attached;
+        tokio::spawn(ask(asker, messages, frames_dropped, bytes_max));
         Ok(Response::new(lines(hello, frames, until)))
     }
 
@@ -137,7 +137,7 @@ impl Fleet for Rpc {
 async fn ask(
     mut asker: Asker,
     mut messages: Streaming<ConverseRequest>,
-    shown: oneshot::Receiver<Infallible>,
+    frames_dropped: oneshot::Receiver<Infallible>,
     bytes_max: usize,
 ) {
     let asking = async {
@@ -156,7 +156,7 @@ async fn ask(
     let refusal = tokio::select! {
         biased;
         refusal = asking => refusal,
-        _ = shown => None,
+        _ = frames_dropped => None,
     };
     match refusal {
         Some(refusal) => asker.end(refusal).await,

@@ -248,7 +248,7 @@ pub(super) async fn fork(
     let session = to.unwrap_or_else(|| Ids::new(Uuid::new_v4().as_u128()).session());
     let to = Key { namespace: namespace.clone(), session: session.clone() };
     node.check_new(&to)?;
-    if node.holds(&to) {
+    if node.is_open(&to) {
         return Err(is_there());
     }
     let tenant = namespace.clone();

@@ -50,9 +50,9 @@ pub(super) struct Tenant {
     limited: Arc<AtomicU64>,
 }
 
-/// Bytes in memory that a tenant has; not any more once this is dropped.
+/// Bytes in memory that count for a tenant until this is dropped.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct MemoryReservation {
     tenant: Arc<Tenant>,
     bytes: u64,
 }
@@ -185,8 +185,8 @@ impl Tenant {
 
     /// Why it can't have so many bytes more in memory; `None` if it can.
     pub(super) fn lack(&self, bytes: u64) -> Option<String> {
-        let held = self.bytes.load(Ordering::Relaxed);
-        if held.saturating_add(bytes) < self.bytes_max || self.bytes_max == u64::MAX {
+        let reserved = self.bytes.load(Ordering::Relaxed);
+        if reserved.saturating_add(bytes) < self.bytes_max || self.bytes_max == u64::MAX {
             return None;
         }
         Some(format!(
@@ -197,23 +197,23 @@ impl Tenant {
         ))
     }
 
-    /// Bytes of a request, while it waits.
-    pub(super) fn receive(self: &Arc<Self>, bytes: u64) -> Result<Held, Refusal> {
-        let mut held = self.hold();
-        held.receive(bytes)?;
-        Ok(held)
+    /// Reserves the bytes of a request, while it waits.
+    pub(super) fn receive(self: &Arc<Self>, bytes: u64) -> Result<MemoryReservation, Refusal> {
+        let mut reservation = self.reserve();
+        reservation.receive(bytes)?;
+        Ok(reservation)
     }
 
-    /// Bytes of a request that is not refused here, however many there are.
-    pub(super) fn hold_bytes(self: &Arc<Self>, bytes: u64) -> Held {
-        let mut held = self.hold();
-        held.set(bytes);
-        held
+    /// Reserves the bytes of a request that is not refused here, however many there are.
+    pub(super) fn reserve_bytes(self: &Arc<Self>, bytes: u64) -> MemoryReservation {
+        let mut reservation = self.reserve();
+        reservation.set(bytes);
+        reservation
     }
 
-    /// The bytes of a conversation, or of a request, which has none yet.
-    pub(super) fn hold(self: &Arc<Self>) -> Held {
-        Held { tenant: Arc::clone(self), bytes: 0 }
+    /// A reservation without bytes yet, for a conversation or a request.
+    pub(super) fn reserve(self: &Arc<Self>) -> MemoryReservation {
+        MemoryReservation { tenant: Arc::clone(self), bytes: 0 }
     }
 
     pub(super) fn conversations(&self) -> usize {
@@ -231,7 +231,7 @@ impl Tenant {
     }
 }
 
-impl Held {
+impl MemoryReservation {
     pub(super) fn bytes(&self) -> usize {
         usize::try_from(self.bytes).unwrap_or(usize::MAX)
     }
@@ -253,7 +253,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for MemoryReservation {
     fn drop(&mut self) {
         self.set(0);
     }
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn bytes_are_given_back() {
         let tenant = tenants(None, Some(100)).of(&Namespace::default());
-        let mut conversation = tenant.hold();
+        let mut conversation = tenant.reserve();
         conversation.set(60);
         let request = tenant.receive(39).expect("there is room");
         assert!(tenant.receive(1).is_err() && tenant.check_bytes().is_ok());
@@ -309,12 +309,12 @@ mod tests {
     fn a_tenant_without_anything_is_forgotten_and_another_one_is_not() {
         let tenants = tenants(Some(1), None);
         let named = |number: usize| Namespace::of_tenant(&format!("t{number}"));
-        let held = tenants.of(&named(0));
+        let kept = tenants.of(&named(0));
         tenants.of(&named(1)).admit(1).expect("the first");
         (2..TENANTS_KEPT).for_each(|number| drop(tenants.of(&named(number))));
         tenants.of(&named(TENANTS_KEPT));
         assert_eq!(tenants.lock().len(), 3);
-        assert!(Arc::ptr_eq(&held, &tenants.of(&named(0))));
+        assert!(Arc::ptr_eq(&kept, &tenants.of(&named(0))));
         assert!(tenants.of(&named(1)).admit(1).is_err(), "its rate is known");
     }
 }

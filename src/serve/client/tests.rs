@@ -203,7 +203,7 @@ fn requests_that_are_sent_again_together_are_answered_with_one_snapshot() {
 /// In a quiet conversation nothing follows the snapshot that would find the stream full.
 #[test]
 fn a_snapshot_that_is_not_taken_leaves_a_stream_unread() {
-    let (log, requests) = (FrameLog::default(), Requests::default());
+    let (log, requests) = (FrameLog::default(), RequestLog::default());
     let session = SessionId::new("s").expect("an id");
     let (to, mut frames) = Frames::new(Arc::new(Notify::new()));
     let mut client = client(&session, false, (to, frames.link()));

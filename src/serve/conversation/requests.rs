@@ -7,18 +7,16 @@ use crate::protocol::id::{RequestId, SessionId};
 use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Frame, Request};
 use crate::serve::client::{ClientId, ReplayWith};
 use crate::serve::refusal::Refusal;
-use crate::serve::requests::Seen;
-use crate::serve::tenants::{Held, RETRY_AFTER};
+use crate::serve::request_log::Seen;
+use crate::serve::tenants::{MemoryReservation, RETRY_AFTER};
 use crate::serve::visible::extensions_of;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-type Asked = Result<Request, BadLine>;
-
 impl Conversation {
     pub(super) fn asked(&mut self, sent: Sent) {
-        let Sent { client, mut request, content, held, refused } = sent;
+        let Sent { client, mut request, content, reservation, refused } = sent;
         self.idle_since = Instant::now();
         let id = match &request {
             Ok(request) => Some(request.id.clone()),
@@ -39,19 +37,19 @@ impl Conversation {
         // It may begin a run, or have turned an extension on.
         self.note_answerers();
         if is_new {
-            self.handle(client, (id, &held), request);
+            self.handle(client, (id, &reservation), request);
         }
     }
 
     /// Whether a request is sent again, so that the client gets what came, or comes, of it.
-    fn is_answered(&self, id: &RequestId, request: &Asked) -> bool {
+    fn is_answered(&self, id: &RequestId, request: &Result<Request, BadLine>) -> bool {
         self.requests.is_open(id.as_str())
             || (self.requests.has_ended(id.as_str()) && !comes_again(request))
             || self.is_stored(request)
     }
 
     /// Whether a request is sent again whose run is known by the log.
-    fn is_stored(&self, request: &Asked) -> bool {
+    fn is_stored(&self, request: &Result<Request, BadLine>) -> bool {
         request
             .as_ref()
             .is_ok_and(|Request { id, command, .. }| self.host.has_answered(id, command))
@@ -62,7 +60,7 @@ impl Conversation {
         &mut self,
         client: ClientId,
         (id, content): (&RequestId, u64),
-        (request, events): (&Asked, Option<EventFilter>),
+        (request, events): (&Result<Request, BadLine>, Option<EventFilter>),
     ) -> bool {
         let at = self.log.end();
         let Self { session, clients, log, requests, .. } = self;
@@ -127,7 +125,12 @@ impl Conversation {
         self.ask(own, Command::Snapshot(Page::default()));
     }
 
-    fn handle(&mut self, client: ClientId, (id, held): (RequestId, &Held), request: Asked) {
+    fn handle(
+        &mut self,
+        client: ClientId,
+        (id, reservation): (RequestId, &MemoryReservation),
+        request: Result<Request, BadLine>,
+    ) {
         let is =
             |wanted: fn(&Command) -> bool| request.as_ref().is_ok_and(|it| wanted(&it.command));
         let is_prompt = is(|it| matches!(it, Command::Submit(_)));
@@ -151,7 +154,7 @@ impl Conversation {
                 return self.refuse(&id, Code::ResourceExhausted, &refusal.message);
             }
             // Its attachments stay.
-            self.requests.says(id.as_str(), held.bytes());
+            self.requests.says(id.as_str(), reservation.bytes());
             let client = self.clients.iter().find(|it| it.id() == client);
             if let (Some(spans), Some(client)) = (&mut self.spans, client) {
                 spans.asked(id.as_str(), client.parent());
@@ -243,7 +246,7 @@ fn mismatch(own: &SessionId) -> String {
 
 /// Whether a request that has ended is handled once more: what only reads is asked for again, and who wants to end may
 /// not be the client that wanted it before.
-fn comes_again(request: &Asked) -> bool {
+fn comes_again(request: &Result<Request, BadLine>) -> bool {
     matches!(request, Ok(Request { command: Command::Snapshot(_) | Command::Shutdown, .. }))
 }
 

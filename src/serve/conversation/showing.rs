@@ -277,7 +277,7 @@ impl Conversation {
         self.show_counts(Counted { clients, behind, runs: has_run.into() });
         let time = self.times.run.filter(|_| has_run);
         self.run_until = time.map(|time| self.run_until.unwrap_or_else(|| Instant::now() + time));
-        self.held
+        self.reservation
             .set((self.log.bytes() + self.said_bytes + self.unwritten_snapshot_bytes()) as u64);
         self.idle.note(self.is_idle(), !self.is_there());
     }

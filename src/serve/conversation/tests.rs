@@ -34,7 +34,7 @@ const TIMES: Times = Times {
 };
 
 /// A conversation with the echo engine.
-struct Held {
+struct TestConversation {
     conversation: Conversation,
     tenant: Arc<Tenant>,
     room: Arc<Notify>,
@@ -43,7 +43,7 @@ struct Held {
     _mail: mpsc::Sender<Mail>,
 }
 
-impl Held {
+impl TestConversation {
     fn new(is_stored: bool) -> Self {
         let tenant = Tenants::new(LIMITS, Arc::default()).of(&Namespace::default());
         let (to, mail) = mpsc::channel(1);
@@ -93,8 +93,8 @@ impl Held {
     fn ask(&mut self, client: ClientId, line: &str) {
         let line = read_message(line).expect("a request");
         let request = wire::request(line, || RequestId::new("fresh").expect("an id"));
-        let held = self.tenant.hold();
-        let sent = Sent { client, request, content: 0, held, refused: None };
+        let reservation = self.tenant.reserve();
+        let sent = Sent { client, request, content: 0, reservation, refused: None };
         self.receive(Mail::Request(Box::new(sent)));
     }
 
@@ -113,15 +113,15 @@ async fn a_conversation_without_a_store_that_was_begun_makes_no_room() {
     for (is_stored, line, expected) in
         [(false, None, true), (false, Some(DECLARE), false), (true, Some(DECLARE), true)]
     {
-        let mut held = Held::new(is_stored);
-        let client = held.attach();
-        assert!(!held.makes_room(), "it is used");
+        let mut test = TestConversation::new(is_stored);
+        let client = test.attach();
+        assert!(!test.makes_room(), "it is used");
         if let Some(line) = line {
-            held.ask(client, line);
+            test.ask(client, line);
         }
-        held.receive(Mail::HalfClosed(client));
-        assert!(held.conversation.clients.is_empty() && held.conversation.requests.open() == 0);
-        assert_eq!(held.makes_room(), expected, "{is_stored} {line:?}");
-        assert_eq!(held.conversation.ending.is_some(), expected);
+        test.receive(Mail::HalfClosed(client));
+        assert!(test.conversation.clients.is_empty() && test.conversation.requests.open() == 0);
+        assert_eq!(test.makes_room(), expected, "{is_stored} {line:?}");
+        assert_eq!(test.conversation.ending.is_some(), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! A conversation that a node holds, from its opening to its end.
+//! An open conversation of a node, from its opening to its end.
 
 use super::{Key, Node};
 use crate::host::HostSettings;
@@ -12,17 +12,17 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tracing::Instrument;
 
-/// A conversation that is held; not any more once this is dropped, also by a panic.
-pub(super) struct Holding {
+/// An open conversation. Its handle leaves the node once this is dropped, also by a panic.
+pub(super) struct OpenConversation {
     pub(super) node: Arc<Node>,
     pub(super) tenant: Arc<Tenant>,
     pub(super) key: Key,
     pub(super) _ending: watch::Sender<()>,
 }
 
-impl Drop for Holding {
+impl Drop for OpenConversation {
     fn drop(&mut self) {
-        let mut all = self.node.lock();
+        let mut all = self.node.lock_handles();
         all.remove(&self.key);
         if self.tenant.end() {
             self.node.turns.tenant(false);
@@ -32,25 +32,23 @@ impl Drop for Holding {
     }
 }
 
-/// Opens a conversation, and holds it to its end.
-pub(super) async fn hold(
-    holding: Holding,
+/// Opens a conversation, and drives it to its end.
+pub(super) async fn open_and_drive(
+    open: OpenConversation,
     mode: OpenMode,
     mut mail: mpsc::Receiver<Mail>,
     (room, idle): (Arc<Notify>, Arc<Idle>),
 ) {
-    let Key { namespace, session } = holding.key.clone();
+    let Key { namespace, session } = open.key.clone();
     let opening = Opening { namespace, session: session.clone(), mode };
-    match settings(&holding.node, opening).await {
+    match settings(&open.node, opening).await {
         Ok(settings) => {
-            let node = &holding.node;
+            let node = &open.node;
             let (times, counts) = (node.services.times, Arc::clone(&node.counts));
-            let tenant = Arc::clone(&holding.tenant);
+            let tenant = Arc::clone(&open.tenant);
             let runs = [Arc::clone(&node.runs), Arc::clone(&tenant.runs)];
-            let spans = node
-                .traces
-                .as_ref()
-                .map(|it| it.of(session.as_str(), holding.key.namespace.tenant()));
+            let spans =
+                node.traces.as_ref().map(|it| it.of(session.as_str(), open.key.namespace.tenant()));
             let is_stored = !node.services.places.is_empty();
             let opened = Opened {
                 session,
@@ -65,10 +63,10 @@ pub(super) async fn hold(
                 counts,
                 spans,
             };
-            let (id, tenant) = (holding.key.session.as_str(), holding.key.namespace.tenant());
+            let (id, tenant) = (open.key.session.as_str(), open.key.namespace.tenant());
             // Each line of the log that concerns the conversation names it.
             let span = tracing::error_span!("conversation", session = id, tenant);
-            Box::pin(Conversation::new(opened).hold()).instrument(span).await;
+            Box::pin(Conversation::new(opened).drive()).instrument(span).await;
         }
         Err(refusal) => {
             mail.close();
@@ -79,7 +77,7 @@ pub(super) async fn hold(
             }
         }
     }
-    drop(holding);
+    drop(open);
 }
 
 /// Makes the settings of a conversation in a thread, which may wait for a slow disk.

@@ -41,7 +41,7 @@ pub(super) enum Seen {
 
 /// The requests of a conversation.
 #[derive(Debug, Default)]
-pub(super) struct Requests {
+pub(super) struct RequestLog {
     known: HashMap<String, Known>,
     ended: VecDeque<String>,
     refused: VecDeque<String>,
@@ -67,7 +67,7 @@ struct Known {
     is_open: bool,
 }
 
-impl Requests {
+impl RequestLog {
     /// Whether there was none, but for those that were refused.
     pub(super) fn is_empty(&self) -> bool {
         self.open == 0 && self.ended.is_empty()
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_request_is_handled_once() {
-        let mut requests = Requests::default();
+        let mut requests = RequestLog::default();
         let at = Position::default();
         assert!(matches!(requests.arrived("r", 7, at), Seen::No));
         assert!(matches!(requests.arrived("r", 8, at), Seen::Other));
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn all_see_a_run_and_one_an_answer() {
-        let mut requests = Requests::default();
+        let mut requests = RequestLog::default();
         let at = Position::default();
         requests.arrived("run", 1, at);
         requests.arrived("refused", 1, at);
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_request_that_was_refused_may_come_again_and_its_frames_are_remembered() {
-        let mut requests = Requests::default();
+        let mut requests = RequestLog::default();
         let error = |id: &str| frame(id, Body::Error(ErrorFrame::default()));
         requests.arrived("refused", 1, Position::default());
         assert!(!requests.is_empty());
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn the_oldest_are_forgotten() {
-        let mut requests = Requests::default();
+        let mut requests = RequestLog::default();
         for number in 0..=ENDED_MAX {
             let id = format!("r{number}");
             requests.arrived(&id, 1, Position::default());
