@@ -46,8 +46,10 @@ impl Attached {
     /// A client of `caller` in this conversation, with its frames and the way of its requests.
     pub(super) fn new(
         hello: Arc<Frame>,
-        (from, to): (Source, To),
-        (tenant, is_node): (Arc<Tenant>, bool),
+        from: Source,
+        to: To,
+        tenant: Arc<Tenant>,
+        is_node: bool,
     ) -> Self {
         let (end, ended) = mpsc::channel(1);
         let (dropping, frames_dropped) = oneshot::channel();

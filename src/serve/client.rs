@@ -6,7 +6,7 @@ mod tests;
 
 use super::frame_log::{Audience, FRAMES_BYTES_MAX, FrameLog, Logged, Position};
 use super::refusal::Refusal;
-use super::request_log::RequestLog;
+use super::request_log::{Ended, RequestLog};
 use super::stream::{Link, snapshot_bytes};
 use super::traces::Parent;
 use super::visible::{hello_for, visible};
@@ -79,6 +79,13 @@ enum Cursor {
     AwaitingSnapshot(RequestId),
     /// The frame at this position in the log.
     At(Position),
+}
+
+/// A request of a client, and the extensions that it uses.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) id: RequestId,
+    pub(super) extensions: BTreeSet<Extension>,
 }
 
 /// How a client ends.
@@ -300,13 +307,9 @@ impl Client {
     }
 
     /// The client has sent a request; frames from `first` on answer it, up to its done.
-    pub(super) fn on_request(
-        &mut self,
-        (request, extensions): (&RequestId, BTreeSet<Extension>),
-        first: Position,
-    ) {
-        self.turn_on(request, extensions);
-        match self.open.entry(request.clone()) {
+    pub(super) fn on_request(&mut self, Asked { id, extensions }: Asked, first: Position) {
+        self.turn_on(&id, extensions);
+        match self.open.entry(id) {
             Entry::Vacant(open) => drop(open.insert(first)),
             // One done answers both.
             Entry::Occupied(_) => self.room.add_permits(1),
@@ -324,17 +327,12 @@ impl Client {
     }
 
     /// The client has resent a request that has no done yet; the first frame of the request is at `first`.
-    pub(super) fn on_resent_open(
-        &mut self,
-        (request, extensions): (&RequestId, BTreeSet<Extension>),
-        first: Position,
-        log: &FrameLog,
-    ) {
-        let is_new = !self.open.contains_key(request);
-        self.on_request((request, extensions), first);
+    pub(super) fn on_resent_open(&mut self, asked: Asked, first: Position, log: &FrameLog) {
+        let is_new = !self.open.contains_key(&asked.id);
         if self.is_own_only && is_new && log.has(first) {
-            self.go_back(request, first);
+            self.go_back(&asked.id, first);
         }
+        self.on_request(asked, first);
     }
 
     /// Moves the cursor of a client that is shown its own frames alone back to the first frame of a request. Frames of
@@ -353,20 +351,20 @@ impl Client {
     /// The client has resent a request that has ended; says how that is answered.
     pub(super) fn on_resent_ended(
         &mut self,
-        (request, extensions): (&RequestId, BTreeSet<Extension>),
-        (first, last): (Position, &[Arc<Frame>]),
-        (log, has_run): (&FrameLog, bool),
+        Asked { id, extensions }: Asked,
+        &Ended { first, ref last, has_run }: &Ended,
+        log: &FrameLog,
     ) -> ReplayWith {
-        self.turn_on(request, extensions);
-        if self.ended.contains(request.as_str()) || self.open.contains_key(request) {
+        self.turn_on(&id, extensions);
+        if self.ended.contains(id.as_str()) || self.open.contains_key(&id) {
             // It has its done, or is about to get it.
             self.room.add_permits(1);
             return ReplayWith::Frames;
         }
-        self.open.insert(request.clone(), first);
-        let is_ended_after = |at: Position| log.has_done(at.max(first), request.as_str());
+        self.open.insert(id.clone(), first);
+        let is_ended_after = |at: Position| log.has_done(at.max(first), id.as_str());
         if self.is_own_only && log.has(first) && is_ended_after(first) {
-            self.go_back(request, first);
+            self.go_back(&id, first);
             return ReplayWith::Frames;
         }
         let is_coming = match &self.cursor {
@@ -380,13 +378,13 @@ impl Client {
             self.priority.extend(last.iter().cloned().map(Priority::of));
             return ReplayWith::Frames;
         }
-        if !self.is_in_snapshot(request, log) {
+        if !self.is_in_snapshot(&id, log) {
             self.snapshot_requested_at = Some(log.end());
             return ReplayWith::Snapshot;
         }
         // A snapshot is as long as the conversation, and the one for another request says the same.
         match self.replays.last().map(|replay| replay.snapshot_request.clone()) {
-            Some(snapshot) => self.replay_after_snapshot(snapshot, request.clone(), last.to_vec()),
+            Some(snapshot) => self.replay_after_snapshot(snapshot, id, last.clone()),
             None => self.priority.extend(last.iter().cloned().map(Priority::of)),
         }
         ReplayWith::Frames

@@ -312,12 +312,13 @@ mod tests {
         tenant: &Namespace,
         forwarding: &Forwarding,
     ) -> (mpsc::Sender<Frame>, Arc<Open>, Forwarded) {
-        slow_client_of((tenant, || ()), forwarding)
+        slow_client_of(tenant, || (), forwarding)
     }
 
     /// A client that is just being passed on when something else happens.
     fn slow_client_of(
-        (tenant, meanwhile): (&Namespace, impl FnOnce()),
+        tenant: &Namespace,
+        meanwhile: impl FnOnce(),
         forwarding: &Forwarding,
     ) -> (mpsc::Sender<Frame>, Arc<Open>, Forwarded) {
         let (to, sent) = mpsc::channel::<Frame>(1);
@@ -421,7 +422,7 @@ mod tests {
         drop((ann_open, of_ann));
         // One that is just being passed on.
         let end = || forwarding.end_unserved(|tenant| *tenant != ann);
-        let (_ann, _, mut of_ann) = slow_client_of((&ann, end), &forwarding);
+        let (_ann, _, mut of_ann) = slow_client_of(&ann, end, &forwarding);
         assert_eq!(of_ann.next().await, Some(Err(Refusal::unserved())));
         drop(of_ann);
         // It is served again.

@@ -154,7 +154,8 @@ impl Options {
     fn wanted(
         &self,
         id: &str,
-        (past, is_own_only): (Past, bool),
+        past: Past,
+        is_own_only: bool,
         headers: &HeaderMap,
     ) -> Result<Wanted, Refusal> {
         let invalid = |why: String| Refusal::new(RefusalKind::Invalid, why);
@@ -233,7 +234,7 @@ async fn requests(
         return Err(Refusal::new(RefusalKind::Invalid, why));
     }
     tenant.check_body(lines.len())?;
-    let wanted = options.wanted(&id, (Past::Nothing, true), &headers)?;
+    let wanted = options.wanted(&id, Past::Nothing, true, &headers)?;
     let form = Form::of(options.format.as_deref(), &headers)?;
     // From here on each line is counted by itself.
     drop((body, reservation));
@@ -342,7 +343,7 @@ async fn events(
     let last = headers.get("last-event-id").and_then(|it| it.to_str().ok()?.parse().ok());
     let past = last.or(options.since).map_or(Past::Snapshot, |at| Past::Since(Ordinal(at)));
     let form = Form::of(options.format.as_deref(), &headers)?;
-    let wanted = options.wanted(&id, (past, false), &headers)?;
+    let wanted = options.wanted(&id, past, false, &headers)?;
     Ok(match node.attach(&caller, wanted).await {
         Ok(attached) => {
             let (hello, frames) = attached.watched();

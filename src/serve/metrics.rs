@@ -44,7 +44,7 @@ impl Text {
         writeln!(self.0, "duologue_{name}{labels} {value}").ok();
     }
 
-    fn one(&mut self, (name, about, kind): (&str, &str, Kind), value: u64) {
+    fn one(&mut self, name: &str, about: &str, kind: Kind, value: u64) {
         self.begin(name, about, kind);
         self.value(name, "", value);
     }
@@ -79,45 +79,61 @@ fn of_node(node: &Node, text: &mut Text) {
     let counts = &node.counts;
     let waiting = node.waiting();
     let all = [
-        (("conversations", "Conversations in memory.", Gauge), node.conversations() as u64),
-        (("runs", "Runs that go on.", Gauge), now(&counts.runs)),
-        (("clients", "Clients that are attached.", Gauge), now(&counts.clients)),
-        (("clients_behind", "Clients whose streams are full.", Gauge), now(&counts.behind)),
-        (("requests_waiting", "Requests that wait for their conversations.", Gauge), waiting),
+        ("conversations", "Conversations in memory.", Gauge, node.conversations() as u64),
+        ("runs", "Runs that go on.", Gauge, now(&counts.runs)),
+        ("clients", "Clients that are attached.", Gauge, now(&counts.clients)),
+        ("clients_behind", "Clients whose streams are full.", Gauge, now(&counts.behind)),
+        ("requests_waiting", "Requests that wait for their conversations.", Gauge, waiting),
         (
-            ("turns_waiting", "Conversations that wait for the turn of their tenant.", Gauge),
+            "turns_waiting",
+            "Conversations that wait for the turn of their tenant.",
+            Gauge,
             node.turns.waiting() as u64,
         ),
-        (("draining", "1 if the node is about to end.", Gauge), u64::from(node.is_draining())),
-        (("runs_total", "Runs that have begun.", Counter), now(&counts.runs_total)),
+        ("draining", "1 if the node is about to end.", Gauge, u64::from(node.is_draining())),
+        ("runs_total", "Runs that have begun.", Counter, now(&counts.runs_total)),
         (
-            ("frames_total", "Frames that conversations have shown.", Counter),
+            "frames_total",
+            "Frames that conversations have shown.",
+            Counter,
             now(&counts.frames_total),
         ),
         (
-            ("deltas_total", "Patches that conversations have shown.", Counter),
+            "deltas_total",
+            "Patches that conversations have shown.",
+            Counter,
             now(&counts.deltas_total),
         ),
-        (("attached_total", "Clients that were attached.", Counter), now(&counts.attached_total)),
-        (("refused_total", "Clients that were refused.", Counter), now(&counts.refused_total)),
+        ("attached_total", "Clients that were attached.", Counter, now(&counts.attached_total)),
+        ("refused_total", "Clients that were refused.", Counter, now(&counts.refused_total)),
         (
-            ("limited_total", "Calls and requests that were refused because of a limit.", Counter),
+            "limited_total",
+            "Calls and requests that were refused because of a limit.",
+            Counter,
             now(&counts.limited_total),
         ),
         (
-            ("unauthenticated_total", "Calls without a token that the node knows.", Counter),
+            "unauthenticated_total",
+            "Calls without a token that the node knows.",
+            Counter,
             now(&counts.unauthenticated_total),
         ),
         (
-            ("unread_total", "Streams that were ended because nobody read them.", Counter),
+            "unread_total",
+            "Streams that were ended because nobody read them.",
+            Counter,
             now(&counts.unread_total),
         ),
         (
-            ("forwarded_total", "Clients that another node serves.", Counter),
+            "forwarded_total",
+            "Clients that another node serves.",
+            Counter,
             now(&counts.forwarded_total),
         ),
     ];
-    all.into_iter().for_each(|(metric, value)| text.one(metric, value));
+    for (name, about, kind, value) in all {
+        text.one(name, about, kind, value);
+    }
 }
 
 fn of_store(text: &mut Text) {
@@ -145,7 +161,7 @@ fn of_store(text: &mut Text) {
         ),
     ];
     for (name, about, kind, count) in all {
-        text.one((name, about, kind), now(count));
+        text.one(name, about, kind, now(count));
     }
     let name = "store_transaction_seconds";
     text.begin(name, "How long transactions took.", Kind::Histogram);
@@ -153,7 +169,7 @@ fn of_store(text: &mut Text) {
 }
 
 /// A metric of each provider: its name, what it is, and how the calls of one are shown.
-type OfProvider = (&'static str, &'static str, Kind, fn(&mut Text, (&str, &str), &ProviderCalls));
+type OfProvider = (&'static str, &'static str, Kind, fn(&mut Text, &str, &str, &ProviderCalls));
 
 const OF_PROVIDERS: [OfProvider; 5] = [
     ("provider_calls_total", "Provider calls that have ended.", Kind::Counter, ends),
@@ -161,19 +177,19 @@ const OF_PROVIDERS: [OfProvider; 5] = [
         "provider_first_delta_seconds",
         "From the beginning of a call to its first delta.",
         Kind::Histogram,
-        |text, (name, labels), calls| text.histogram(name, labels, &calls.first_delta),
+        |text, name, labels, calls| text.histogram(name, labels, &calls.first_delta),
     ),
     (
         "provider_call_seconds",
         "How long calls took that were not cancelled.",
         Kind::Histogram,
-        |text, (name, labels), calls| text.histogram(name, labels, &calls.whole),
+        |text, name, labels, calls| text.histogram(name, labels, &calls.whole),
     ),
     ("tokens_total", "Tokens as providers count them.", Kind::Counter, tokens),
     ("cost_total", "What calls have cost, where prices are known.", Kind::Counter, costs),
 ];
 
-fn ends(text: &mut Text, (name, labels): (&str, &str), calls: &ProviderCalls) {
+fn ends(text: &mut Text, name: &str, labels: &str, calls: &ProviderCalls) {
     let ends =
         [("finished", &calls.finished), ("failed", &calls.failed), ("cancelled", &calls.cancelled)];
     for (end, count) in ends {
@@ -181,13 +197,13 @@ fn ends(text: &mut Text, (name, labels): (&str, &str), calls: &ProviderCalls) {
     }
 }
 
-fn tokens(text: &mut Text, (name, labels): (&str, &str), calls: &ProviderCalls) {
+fn tokens(text: &mut Text, name: &str, labels: &str, calls: &ProviderCalls) {
     for (kind, count) in TOKENS.iter().zip(&calls.tokens) {
         text.value(name, &format!("{labels},kind=\"{kind}\""), now(count));
     }
 }
 
-fn costs(text: &mut Text, (name, labels): (&str, &str), calls: &ProviderCalls) {
+fn costs(text: &mut Text, name: &str, labels: &str, calls: &ProviderCalls) {
     for (currency, cost) in lock(&calls.costs).iter() {
         text.value(name, &format!("{labels},currency={currency:?}"), cost);
     }
@@ -200,7 +216,7 @@ fn of_calls(node: &Node, text: &mut Text) {
         text.begin(name, about, kind);
         for (provider, calls) in &providers {
             let labels = format!("engine={:?},provider={:?}", provider.engine, provider.host);
-            show(text, (name, &labels), calls);
+            show(text, name, &labels, calls);
         }
     }
     let ToolCalls { succeeded, failed, times } = &calls.tools;

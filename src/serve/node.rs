@@ -248,13 +248,13 @@ impl Node {
         }
         // First: its tenant may not be served any more by the time that the other node answers.
         let open = self.forwarding.open(&key.namespace);
-        let remote = self.peers.attach(holder, &key.namespace, (&key.session, wanted)).await?;
+        let remote = self.peers.attach(holder, key, wanted).await?;
         self.counts.forwarded_total.fetch_add(1, Ordering::Relaxed);
         let Remote { hello, frames, requests, place } = remote;
         let frames = self.forwarding.frames(frames, Arc::clone(&open), place);
-        let ends = (Source::There(Box::new(frames)), To::There { requests, open });
+        let (from, to) = (Source::There(Box::new(frames)), To::There { requests, open });
         let tenant = self.tenants.of(&key.namespace);
-        Ok(Attached::new(Arc::new(hello), ends, (tenant, false)))
+        Ok(Attached::new(Arc::new(hello), from, to, tenant, false))
     }
 
     /// Attaches a client to a conversation in this process; one that another node has passed on is not opened.
@@ -284,9 +284,10 @@ impl Node {
         };
         match first {
             Some(Ok(hello)) => {
-                let ends = (Source::Here(frames), To::Here { client, mail: handle.mail, room });
+                let (from, to) =
+                    (Source::Here(frames), To::Here { client, mail: handle.mail, room });
                 let tenant = self.tenants.of(&key.namespace);
-                Ok(Attached::new(hello, ends, (tenant, is_forwarded)))
+                Ok(Attached::new(hello, from, to, tenant, is_forwarded))
             }
             Some(Err(refusal)) if refusal.kind != RefusalKind::Ending => Err(refusal),
             Some(Err(_)) | None => {
@@ -355,7 +356,7 @@ impl Node {
             return Err(NotOpened::Refused(Refusal::new(RefusalKind::Ending, why)));
         }
         let tenant = self.tenants.of(&key.namespace);
-        self.check_room(&all, (key, &tenant), mode)?;
+        self.check_room(&all, key, &tenant, mode)?;
         let (mail, to_read) = mpsc::channel(MAIL_MAX);
         let (ending, ended) = watch::channel(());
         let handle = ConversationHandle { mail, room: Arc::default(), idle: Arc::default(), ended };
@@ -366,8 +367,8 @@ impl Node {
         drop(all);
         let node = Arc::clone(self);
         let open = OpenConversation { node, tenant, key: key.clone(), _ending: ending };
-        let shared = (Arc::clone(&handle.room), Arc::clone(&handle.idle));
-        let driven = open_and_drive(open, mode, to_read, shared);
+        let (room, idle) = (Arc::clone(&handle.room), Arc::clone(&handle.idle));
+        let driven = open_and_drive(open, mode, to_read, room, idle);
         tokio::spawn(self.turns.take(key.namespace.clone(), driven));
         Ok(handle)
     }
@@ -376,7 +377,8 @@ impl Node {
     fn check_room(
         &self,
         all: &HashMap<Key, ConversationHandle>,
-        (key, tenant): (&Key, &Tenant),
+        key: &Key,
+        tenant: &Tenant,
         mode: OpenMode,
     ) -> Result<(), NotOpened> {
         let limits = &self.services.limits;

@@ -4,7 +4,7 @@ use super::auth::TENANT_HEADER;
 use super::client::Past;
 use super::credentials::Credentials;
 use super::listener::STREAMS_MAX;
-use super::node::Wanted;
+use super::node::{Key, Wanted};
 use super::refusal::{Refusal, RefusalKind};
 use super::rpc::{OWN_ONLY_HEADER, RETRY_HEADER};
 use super::tenants::RETRY_AFTER;
@@ -171,15 +171,16 @@ impl Peers {
     pub(super) async fn attach(
         &self,
         address: &str,
-        tenant: &Namespace,
-        (session, wanted): (&SessionId, &Wanted),
+        key: &Key,
+        wanted: &Wanted,
     ) -> Result<Remote, Refusal> {
         let (mut client, place) = self.client(address)?;
         let (requests, to_send) = mpsc::channel(REQUESTS_MAX);
-        let first = ConverseRequest { message: Some(Message::Attach(message(session, wanted))) };
+        let first =
+            ConverseRequest { message: Some(Message::Attach(message(&key.session, wanted))) };
         // There is room for the first.
         requests.try_send(first).ok();
-        let mut request = self.signed(ReceiverStream::new(to_send), tenant)?;
+        let mut request = self.signed(ReceiverStream::new(to_send), &key.namespace)?;
         request.metadata_mut().as_mut().extend(wanted.parent.headers());
         if wanted.is_own_only {
             request.metadata_mut().insert(OWN_ONLY_HEADER, MetadataValue::from_static("1"));

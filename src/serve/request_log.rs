@@ -29,14 +29,18 @@ pub(super) enum Seen {
         /// Where its first frame stands.
         first: Position,
     },
-    /// It has ended.
-    Ended {
-        /// Where its first frame stands.
-        first: Position,
-        /// Its error, if it had one, and its done.
-        last: Vec<Arc<Frame>>,
-        has_run: bool,
-    },
+    Ended(Ended),
+}
+
+/// A request that has ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// Position of its first frame.
+    pub(super) first: Position,
+    /// Its error, if it had one, and its done.
+    pub(super) last: Vec<Arc<Frame>>,
+    /// It has started a run.
+    pub(super) has_run: bool,
 }
 
 /// The requests of a conversation.
@@ -83,7 +87,7 @@ impl RequestLog {
                 return Seen::Open { first: known.first };
             }
             let Known { first, has_run, .. } = *known;
-            return Seen::Ended { first, last: known.last.clone(), has_run };
+            return Seen::Ended(Ended { first, last: known.last.clone(), has_run });
         }
         self.forget_refused(id);
         let (said_bytes, has_run, answerers, last) = Default::default();
@@ -248,7 +252,7 @@ mod tests {
         assert_eq!(requests.open(), 1);
         assert_eq!(requests.frame(&done("r")), Audience::Askers);
         assert_eq!(requests.open(), 0);
-        let Seen::Ended { last, .. } = requests.arrived("r", 7, at) else { panic!("ended") };
+        let Seen::Ended(Ended { last, .. }) = requests.arrived("r", 7, at) else { panic!("ended") };
         assert_eq!(last, [done("r")]);
         requests.reopen("r", Position(9));
         assert_eq!(requests.frame(&done("r")), Audience::Askers);
@@ -297,7 +301,7 @@ mod tests {
         assert_eq!((requests.open(), requests.runs()), (1, 1));
         requests.frame(&error(&id));
         requests.frame(&done(&id));
-        assert!(matches!(requests.arrived(&id, 2, Position::default()), Seen::Ended { .. }));
+        assert!(matches!(requests.arrived(&id, 2, Position::default()), Seen::Ended(_)));
     }
 
     #[test]

@@ -387,8 +387,7 @@ mod tests {
         let tenant = Tenants::new(Limits::default(), Arc::default()).of(&Namespace::default());
         let requests = mpsc::channel(1).0;
         let there = To::There { requests, open: Forwarding::default().open(&Namespace::default()) };
-        let ends = (Source::Here(frames), there);
-        let attached = Attached::new(Arc::default(), ends, (tenant, false));
+        let attached = Attached::new(Arc::default(), Source::Here(frames), there, tenant, false);
         to.send(Arc::default()).await.expect("room");
         let until = Some(Instant::now() + Duration::from_secs(1));
         let given: Vec<_> = lines(attached.hello, attached.frames, until).collect().await;

@@ -39,13 +39,14 @@ async fn find<T: Send + 'static>(
     })?;
     let library = library.within(namespace.clone());
     let tenant = node.tenants.of(namespace);
-    in_turn((&tenant, &node.lookups), move || work(library)).await
+    in_turn(&tenant, &node.lookups, move || work(library)).await
 }
 
 /// Does `work` in a thread, after what its tenant has asked for before. The thread keeps its permits if nobody
 /// waits for the answer any more.
 async fn in_turn<T: Send + 'static>(
-    (tenant, node): (&Tenant, &Arc<Semaphore>),
+    tenant: &Tenant,
+    node: &Arc<Semaphore>,
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
     let permits = [permit(&tenant.lookups).await?, permit(node).await?];
@@ -335,7 +336,7 @@ mod tests {
                     opened.lock().expect("no panic").recv().ok();
                     Ok(())
                 };
-                in_turn((&tenant, &node), work).await
+                in_turn(&tenant, &node, work).await
             }
         };
         let mut left = Box::pin(join_all((0..20).map(|_| asked("ann"))));

@@ -15,7 +15,8 @@ use tokio::sync::Notify;
 fn client(
     session: &SessionId,
     is_own_only: bool,
-    (to, link): (mpsc::Sender<Arc<Frame>>, Arc<Link>),
+    to: mpsc::Sender<Arc<Frame>>,
+    link: Arc<Link>,
 ) -> Client {
     let attach = Attach {
         client: ClientId::fresh(),
@@ -32,6 +33,16 @@ fn client(
     Client::new(attach, &hello, Ok(Position(0)))
 }
 
+/// A request that uses no extension.
+fn asked(id: &RequestId) -> Asked {
+    Asked { id: id.clone(), extensions: BTreeSet::new() }
+}
+
+/// A request whose first frame is the first one of the log.
+fn ended(last: Vec<Arc<Frame>>, has_run: bool) -> Ended {
+    Ended { first: Position(0), last, has_run }
+}
+
 /// A client with the stream that it reads.
 struct Reader {
     client: Client,
@@ -45,7 +56,7 @@ impl Reader {
         let (to, stream) = mpsc::channel(OPEN_MAX);
         let link = Frames::new(Arc::new(Notify::new())).1.link();
         let session = SessionId::new("s").expect("an id");
-        Self { client: client(&session, is_own_only, (to, link)), session, stream }
+        Self { client: client(&session, is_own_only, to, link), session, stream }
     }
 
     /// What it is shown of the log, but for hello.
@@ -79,11 +90,14 @@ fn a_heartbeat_of_another_client_comes_after_the_done_of_the_request_for_it() {
         Arc::new(wire::frame(&session, None, body))
     };
     let done = Arc::new(wire::frame(&session, Some(&id), wire::done(Done::Ok)));
-    let asked = || BTreeSet::from([Extension::Heartbeats, Extension::Compaction]);
+    let asked = || {
+        let extensions = BTreeSet::from([Extension::Heartbeats, Extension::Compaction]);
+        Asked { id: id.clone(), extensions }
+    };
 
     log.push(heartbeat(), Audience::All);
     assert_eq!(reader.reads(&log), [""; 0], "it has not asked for any");
-    reader.client.on_request((&id, asked()), log.end());
+    reader.client.on_request(asked(), log.end());
     log.push(heartbeat(), Audience::All);
     assert_eq!(reader.reads(&log), [""; 0], "it has no answer yet");
     log.push(Arc::clone(&done), Audience::Askers);
@@ -93,7 +107,7 @@ fn a_heartbeat_of_another_client_comes_after_the_done_of_the_request_for_it() {
     // It loses its connection, and sends the request again.
     let mut reader = Reader::attach(false);
     assert_eq!(reader.reads(&log), [""; 0]);
-    reader.client.on_resent_ended((&id, asked()), (Position(0), &[done]), (&log, false));
+    reader.client.on_resent_ended(asked(), &ended(vec![done], false), &log);
     log.push(heartbeat(), Audience::All);
     assert_eq!(reader.reads(&log), ["done enable", "heartbeat"]);
 }
@@ -113,16 +127,15 @@ fn a_body_that_is_sent_again_is_answered_with_each_frame_once() {
         log.push(event(ordinal), Audience::All);
     }
     // It comes back after its run has begun, and its other request came in the middle of that.
-    reader.client.on_resent_open((&run, BTreeSet::new()), Position(0), &log);
+    reader.client.on_resent_open(asked(&run), Position(0), &log);
     assert_eq!(reader.reads(&log), ["1", "2", "3"]);
-    reader.client.on_resent_open((&other, BTreeSet::new()), Position(1), &log);
+    reader.client.on_resent_open(asked(&other), Position(1), &log);
     log.push(done(&other), Audience::Askers);
     assert_eq!(reader.reads(&log), ["done other"]);
     log.push(event(4), Audience::All);
     log.push(done(&run), Audience::All);
-    let last = [done(&run)];
-    let again = ((&run, BTreeSet::new()), (Position(0), &last[..]), (&log, true));
-    assert_eq!(reader.client.on_resent_ended(again.0, again.1, again.2), ReplayWith::Frames);
+    let ended = ended(vec![done(&run)], true);
+    assert_eq!(reader.client.on_resent_ended(asked(&run), &ended, &log), ReplayWith::Frames);
     assert_eq!(reader.reads(&log), ["4", "done run"]);
 }
 
@@ -144,10 +157,9 @@ fn a_body_that_is_sent_again_when_its_frames_are_gone_is_answered_with_a_snapsho
     log.trim(None);
     reader.client.cursor = Cursor::At(log.end());
     assert!(!log.has(Position(0)));
-    let last = [done];
-    let again = ((&run, BTreeSet::new()), (Position(0), &last[..]), (&log, true));
-    assert_eq!(reader.client.on_resent_ended(again.0, again.1, again.2), ReplayWith::Snapshot);
-    reader.client.replay_after_snapshot(own.clone(), run.clone(), last.to_vec());
+    let ran = ended(vec![Arc::clone(&done)], true);
+    assert_eq!(reader.client.on_resent_ended(asked(&run), &ran, &log), ReplayWith::Snapshot);
+    reader.client.replay_after_snapshot(own.clone(), run.clone(), ran.last);
     assert_eq!(reader.reads(&log), [""; 0], "the snapshot is still to come");
     let snapshot = Body::Snapshot(SnapshotFrame::default());
     reader.client.finish_replay(own.as_str(), Some(wire::frame(&session, Some(&own), snapshot)));
@@ -156,8 +168,8 @@ fn a_body_that_is_sent_again_when_its_frames_are_gone_is_answered_with_a_snapsho
     // A request that has started no run says nothing of the conversation.
     let mut reader = Reader::attach(true);
     reader.client.cursor = Cursor::At(log.end());
-    let again = ((&run, BTreeSet::new()), (Position(0), &last[..]), (&log, false));
-    assert_eq!(reader.client.on_resent_ended(again.0, again.1, again.2), ReplayWith::Frames);
+    let ended = ended(vec![done], false);
+    assert_eq!(reader.client.on_resent_ended(asked(&run), &ended, &log), ReplayWith::Frames);
     assert_eq!(reader.reads(&log), ["done run"]);
 }
 
@@ -181,9 +193,7 @@ fn requests_that_are_sent_again_together_are_answered_with_one_snapshot() {
     assert!(!log.has(Position(0)));
     let sent_again = |reader: &mut Reader, id: &RequestId, log: &FrameLog| {
         reader.client.cursor = Cursor::At(log.end());
-        let last = [done(id)];
-        let first = Position(0);
-        reader.client.on_resent_ended((id, BTreeSet::new()), (first, &last), (log, true))
+        reader.client.on_resent_ended(asked(id), &ended(vec![done(id)], true), log)
     };
     assert_eq!(sent_again(&mut reader, &one, &log), ReplayWith::Snapshot);
     reader.client.replay_after_snapshot(own.clone(), one.clone(), vec![done(&one)]);
@@ -206,7 +216,7 @@ fn a_snapshot_that_is_not_taken_leaves_a_stream_unread() {
     let (log, requests) = (FrameLog::default(), RequestLog::default());
     let session = SessionId::new("s").expect("an id");
     let (to, mut frames) = Frames::new(Arc::new(Notify::new()));
-    let mut client = client(&session, false, (to, frames.link()));
+    let mut client = client(&session, false, to, frames.link());
     let body = || Body::Snapshot(SnapshotFrame::default());
     let snapshot = Arc::new(wire::frame(&session, None, body()));
     let mut poll = || frames.next().now_or_never().is_some();

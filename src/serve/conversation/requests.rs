@@ -5,7 +5,7 @@ use crate::protocol::command::{Command, Enable, Page};
 use crate::protocol::event_filter::EventFilter;
 use crate::protocol::id::{RequestId, SessionId};
 use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Frame, Request};
-use crate::serve::client::{ClientId, ReplayWith};
+use crate::serve::client::{Asked, ClientId, ReplayWith};
 use crate::serve::refusal::Refusal;
 use crate::serve::request_log::Seen;
 use crate::serve::tenants::{MemoryReservation, RETRY_AFTER};
@@ -33,11 +33,11 @@ impl Conversation {
             Ok(Request { command: Command::Enable(Enable { events, .. }), .. }) => events.take(),
             Ok(_) | Err(_) => None,
         };
-        let is_new = self.is_new(client, (&id, content), (&request, events));
+        let is_new = self.is_new(client, &id, content, &request, events);
         // It may begin a run, or have turned an extension on.
         self.note_answerers();
         if is_new {
-            self.handle(client, (id, &reservation), request);
+            self.handle(client, id, &reservation, request);
         }
     }
 
@@ -59,13 +59,16 @@ impl Conversation {
     fn is_new(
         &mut self,
         client: ClientId,
-        (id, content): (&RequestId, u64),
-        (request, events): (&Result<Request, BadLine>, Option<EventFilter>),
+        id: &RequestId,
+        content: u64,
+        request: &Result<Request, BadLine>,
+        events: Option<EventFilter>,
     ) -> bool {
         let at = self.log.end();
         let Self { session, clients, log, requests, .. } = self;
         let own = request.as_ref().ok().filter(|it| !is_for_another(it, session));
-        let used = own.map(|it| extensions_of(&it.command)).unwrap_or_default();
+        let extensions = own.map(|it| extensions_of(&it.command)).unwrap_or_default();
+        let asked = Asked { id: id.clone(), extensions };
         let mut seen = requests.arrived(id.as_str(), content, at);
         if own.is_none() && !matches!(seen, Seen::No) {
             // It names another conversation or version, and its content does not say so.
@@ -82,7 +85,7 @@ impl Conversation {
             // Who has gone meanwhile may come back for it.
             (Seen::No, asker) => {
                 if let Some(asker) = asker {
-                    asker.on_request((id, used), at);
+                    asker.on_request(asked, at);
                 }
                 true
             }
@@ -92,19 +95,18 @@ impl Conversation {
                 false
             }
             (Seen::Open { first }, Some(asker)) => {
-                asker.on_resent_open((id, used), first, log);
+                asker.on_resent_open(asked, first, log);
                 false
             }
-            (Seen::Ended { .. }, Some(asker)) if comes_again(request) => {
-                asker.on_request((id, used), at);
+            (Seen::Ended(_), Some(asker)) if comes_again(request) => {
+                asker.on_request(asked, at);
                 requests.reopen(id.as_str(), at);
                 true
             }
-            (Seen::Ended { first, last, has_run }, Some(asker)) => {
-                let shown = asker.on_resent_ended((id, used), (first, &last), (log, has_run));
-                match shown {
+            (Seen::Ended(ended), Some(asker)) => {
+                match asker.on_resent_ended(asked, &ended, log) {
                     ReplayWith::Frames => {}
-                    ReplayWith::Snapshot => self.answer_with_snapshot(client, id, last),
+                    ReplayWith::Snapshot => self.answer_with_snapshot(client, id, ended.last),
                 }
                 false
             }
@@ -128,7 +130,8 @@ impl Conversation {
     fn handle(
         &mut self,
         client: ClientId,
-        (id, reservation): (RequestId, &MemoryReservation),
+        id: RequestId,
+        reservation: &MemoryReservation,
         request: Result<Request, BadLine>,
     ) {
         let is =

@@ -37,7 +37,8 @@ pub(super) async fn open_and_drive(
     open: OpenConversation,
     mode: OpenMode,
     mut mail: mpsc::Receiver<Mail>,
-    (room, idle): (Arc<Notify>, Arc<Idle>),
+    room: Arc<Notify>,
+    idle: Arc<Idle>,
 ) {
     let Key { namespace, session } = open.key.clone();
     let opening = Opening { namespace, session: session.clone(), mode };
