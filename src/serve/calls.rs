@@ -109,8 +109,16 @@ impl Calls {
 
 impl ProviderCalls {
     fn count(&self, counts: &TokenCounts) {
-        let TokenCounts { input_tokens, output_tokens, cached_tokens, .. } = counts;
-        let TokenCounts { cache_creation_tokens, reasoning_tokens, cost, currency, .. } = counts;
+        let TokenCounts {
+            input_tokens,
+            output_tokens,
+            cached_tokens,
+            cache_creation_tokens,
+            reasoning_tokens,
+            cost,
+            currency,
+            ..
+        } = counts;
         let all =
             [input_tokens, output_tokens, cached_tokens, cache_creation_tokens, reasoning_tokens];
         for (count, more) in self.tokens.iter().zip(all) {
@@ -125,15 +133,20 @@ impl ProviderCalls {
 
 impl Default for ProviderCalls {
     fn default() -> Self {
-        let (finished, failed, cancelled, tokens, costs) = Default::default();
-        let (first_delta, whole) = (Histogram::new(), Histogram::new());
-        Self { finished, failed, cancelled, first_delta, whole, tokens, costs }
+        Self {
+            finished: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            cancelled: AtomicU64::new(0),
+            first_delta: Histogram::new(),
+            whole: Histogram::new(),
+            tokens: Default::default(),
+            costs: Mutex::default(),
+        }
     }
 }
 
 impl Default for ToolCalls {
     fn default() -> Self {
-        let (succeeded, failed) = Default::default();
-        Self { succeeded, failed, times: Histogram::new() }
+        Self { succeeded: AtomicU64::new(0), failed: AtomicU64::new(0), times: Histogram::new() }
     }
 }

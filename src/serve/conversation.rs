@@ -202,8 +202,19 @@ pub(super) struct Conversation {
 
 impl Conversation {
     pub(super) fn new(opened: Opened) -> Self {
-        let Opened { session, mut settings, mail, room, idle, runs, .. } = opened;
-        let Opened { tenant, is_stored, times, counts, spans, .. } = opened;
+        let Opened {
+            session,
+            mut settings,
+            mail,
+            room,
+            idle,
+            runs,
+            tenant,
+            is_stored,
+            times,
+            counts,
+            spans,
+        } = opened;
         // A filter is for clients alone: the node itself reads in the frames of all events what goes on.
         let events = std::mem::take(&mut settings.rules.events);
         let (mut host, greeting) = Host::new(settings);

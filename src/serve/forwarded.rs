@@ -79,9 +79,13 @@ impl Forwarding {
     /// The requests of a new client of this tenant.
     pub(super) fn open(&self, tenant: &Namespace) -> Arc<Open> {
         *lock(&self.tenants).entry(tenant.clone()).or_default() += 1;
-        let (ids, is_closed) = Default::default();
-        let (tenant, tenants) = (tenant.clone(), Arc::clone(&self.tenants));
-        Arc::new(Open { ids, is_closed, busy: self.busy.clone(), tenant, tenants })
+        Arc::new(Open {
+            ids: Mutex::default(),
+            is_closed: AtomicBool::new(false),
+            busy: self.busy.clone(),
+            tenant: tenant.clone(),
+            tenants: Arc::clone(&self.tenants),
+        })
     }
 
     /// The frames of a client, which another node sends over a connection where they have this place.
@@ -98,8 +102,15 @@ impl Forwarding {
             let at = ends.borrow_and_update().clone();
             Some((at, ends))
         });
-        let (run, reused) = Default::default();
-        Forwarded { frames, open, run, reused, at, changes: changes.boxed(), _place: place }
+        Forwarded {
+            frames,
+            open,
+            run: String::new(),
+            reused: String::new(),
+            at,
+            changes: changes.boxed(),
+            _place: place,
+        }
     }
 }
 

@@ -121,28 +121,22 @@ pub(super) struct Wanted {
 
 impl Node {
     pub(super) fn new(services: Services, traces: Option<Traces>) -> Arc<Self> {
-        let (counts, forwarding, turns, handles): (Arc<Counts>, _, _, _) = Default::default();
-        let (deleting, is_draining, ended) = Default::default();
-        let tenants = Tenants::new(services.limits, Arc::clone(&counts.limited_total));
-        let peers = Peers::new(services.peers.clone());
-        let runs = Arc::new(Semaphore::new(services.limits.runs));
-        let openings = Semaphore::new(OPENINGS_MAX);
-        let lookups = Arc::new(Semaphore::new(LOOKUPS_MAX));
+        let counts = Arc::<Counts>::default();
         Arc::new(Self {
-            services,
+            tenants: Tenants::new(services.limits, Arc::clone(&counts.limited_total)),
             counts,
-            peers,
-            forwarding,
-            tenants,
-            turns,
+            peers: Peers::new(services.peers.clone()),
+            forwarding: Forwarding::default(),
+            turns: Arc::default(),
             traces,
-            handles,
-            deleting,
-            runs,
-            openings,
-            lookups,
-            is_draining,
-            ended,
+            handles: Mutex::default(),
+            deleting: Mutex::default(),
+            runs: Arc::new(Semaphore::new(services.limits.runs)),
+            openings: Semaphore::new(OPENINGS_MAX),
+            lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)),
+            is_draining: AtomicBool::new(false),
+            ended: Notify::new(),
+            services,
         })
     }
 

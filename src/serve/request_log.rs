@@ -90,9 +90,15 @@ impl RequestLog {
             return Seen::Ended(Ended { first, last: known.last.clone(), has_run });
         }
         self.forget_refused(id);
-        let (said_bytes, has_run, answerers, last) = Default::default();
-        let is_open = true;
-        let known = Known { content, said_bytes, first: at, has_run, answerers, last, is_open };
+        let known = Known {
+            content,
+            said_bytes: 0,
+            first: at,
+            has_run: false,
+            answerers: BTreeSet::new(),
+            last: Vec::new(),
+            is_open: true,
+        };
         self.known.insert(id.to_owned(), known);
         self.open += 1;
         Seen::No

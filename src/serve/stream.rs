@@ -46,19 +46,15 @@ impl Frames {
     /// A stream, and what fills it. `room` wakes the conversation.
     pub(super) fn new(room: Arc<Notify>) -> (mpsc::Sender<Arc<Frame>>, Self) {
         let (to, from) = mpsc::channel(STREAM_FRAMES_MAX);
-        let (is_awaited, unwritten_snapshot_bytes, has_written_snapshot, outcome) =
-            Default::default();
-        let queue = Mutex::new(from);
         let link = Link {
-            queue,
-            is_awaited,
-            unwritten_snapshot_bytes,
-            has_written_snapshot,
+            queue: Mutex::new(from),
+            is_awaited: AtomicBool::new(false),
+            unwritten_snapshot_bytes: AtomicUsize::new(0),
+            has_written_snapshot: AtomicBool::new(false),
             room,
-            outcome,
+            outcome: OnceLock::new(),
         };
-        let link = Arc::new(link);
-        (to, Self { link, writes: 0, is_over: false })
+        (to, Self { link: Arc::new(link), writes: 0, is_over: false })
     }
 
     pub(super) fn link(&self) -> Arc<Link> {
