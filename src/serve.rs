@@ -7,9 +7,9 @@
 //! | `request_log` | the requests that were seen, so that one that is sent again is not run again (pure) |
 //! | `client`, `stream`, `attached` | a client of a conversation, which gets frames at its own pace (pure, but for the channel); its stream to the connection; both as `rpc` and `http` see them |
 //! | `node`, `stored` | the conversations that are open; the stored ones, for lists, exports, copies and deletions |
-//! | `peers`, `credentials`, `forwarded` | reaches the other nodes; by what they know each other; the clients that are passed on to them |
+//! | `peers`, `credentials`, `forwarded` | reaches the other nodes; the credentials of nodes; the clients that are passed on to them |
 //! | `listener`, `rpc`, `http`, `after_others` | accepts connections and ends the node; brings clients to conversations; lets a connection write the frames of many conversations at once |
-//! | `auth`, `jwt`, `tls`, `refusal` | whom a node serves; the certificates; why a client is not served |
+//! | `auth`, `jwt`, `tls`, `refusal` | which tenant a caller is of; the certificates; why a client is not served |
 //! | `tenants`, `rate`, `turns` | what each tenant has and may have; requests a second (pure); conversations go on in the turns of their tenants |
 //! | `metrics`, `counts`, `calls`, `traces` | the metrics, and the counts that they show; traces for OpenTelemetry |
 //! | `services` | the settings from the command line |

@@ -1,5 +1,5 @@
-//! A task that goes on after the others. The frames of many conversations go over one connection: if it were polled
-//! whenever one of them has a frame, each frame would be a write of its own.
+//! A task that goes on after the others. The frames of many conversations go over one connection: if the connection
+//! were polled whenever one of them has a frame, each frame would be a write of its own.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -41,7 +41,7 @@ mod tests {
 
     const TASKS: usize = 8;
 
-    /// What a task writes that is woken by each of the others, which all are ready at once.
+    /// Sizes of the writes of a task that each of the others wakes, all of which are ready at once.
     async fn writes() -> Vec<usize> {
         let (wake, frames) = (Arc::new(Notify::new()), Arc::new(Mutex::new(0)));
         let writes = Arc::new(Mutex::new(Vec::new()));
@@ -51,7 +51,7 @@ mod tests {
                 loop {
                     wake.notified().await;
                     let written = std::mem::take(&mut *frames.lock().expect("frames"));
-                    // It is woken once more by those that came before it went on.
+                    // The task is woken once more by those that came before it went on.
                     if written > 0 {
                         writes.lock().expect("writes").push(written);
                     }

@@ -1,4 +1,5 @@
-//! A client that is attached to a conversation, here or at another node: its frames, and the way of its requests.
+//! A client that is attached to a conversation, here or at another node: the stream of its frames, and where its
+//! requests go.
 
 use super::client::ClientId;
 use super::conversation::{Mail, Sent};
@@ -43,7 +44,7 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    /// A client of `caller` in this conversation, with its frames and the way of its requests.
+    /// A client whose frames come from `from` and whose requests go to `to`.
     pub(super) fn new(
         hello: Arc<Frame>,
         from: Source,
@@ -59,7 +60,7 @@ impl Attached {
         Self { hello, frames, asker, frames_dropped }
     }
 
-    /// The frames for a client that sends nothing.
+    /// Hello and the frames, for a client that sends nothing.
     pub(super) fn watched(self) -> (Arc<Frame>, Shown) {
         let Self { hello, frames, asker, .. } = self;
         (hello, Shown { _watching: Some(asker), ..frames })
@@ -69,16 +70,17 @@ impl Attached {
 /// The frames of a client after hello.
 #[derive(Debug)]
 pub(super) struct Shown {
-    /// Why no more requests are read.
+    /// The refusal with which the stream ends once no more requests are read.
     ended: mpsc::Receiver<Refusal>,
     from: Source,
     is_over: bool,
-    /// The way of requests of a client that has none. At another node its end would be the end of the frames.
+    /// The asker of a client that sends nothing: at another node the end of the requests would be the end of the
+    /// frames.
     _watching: Option<Asker>,
     _dropping: oneshot::Sender<Infallible>,
 }
 
-/// Where the conversation is.
+/// Where the frames come from: a conversation of this node or of another one.
 #[derive(Debug)]
 pub(super) enum Source {
     Here(Frames),
@@ -102,7 +104,7 @@ impl Stream for Shown {
         };
         self.is_over |= matches!(given, Poll::Ready(None | Some(Err(_))));
         if let Poll::Ready(None) = given {
-            // It may have been refused meanwhile.
+            // The client may have been refused meanwhile.
             return Poll::Ready(self.ended.try_recv().ok().map(Err));
         }
         given
@@ -124,7 +126,7 @@ impl Shown {
         tokio::spawn(async move {
             let reading = async {
                 while let Some(frame) = self.next().await {
-                    // Who has left needs no frames.
+                    // A client that has left needs no frames.
                     to.send(frame).await.ok();
                 }
             };
@@ -142,18 +144,18 @@ impl Shown {
     }
 }
 
-/// The way of a client's requests.
+/// Sends the requests of a client to its conversation.
 #[derive(Debug)]
 pub(super) struct Asker {
     to: To,
     ids: Ids,
     tenant: Arc<Tenant>,
-    /// Another node passes the requests on, and has counted them.
+    /// The client is another node, which passes requests on and has counted them.
     is_node: bool,
     end: mpsc::Sender<Refusal>,
 }
 
-/// Where the conversation is that takes them.
+/// Where the requests go: to a conversation of this node or of another one.
 #[derive(Debug)]
 pub(super) enum To {
     Here { client: ClientId, mail: mpsc::Sender<Mail>, room: Arc<Semaphore> },
@@ -165,7 +167,7 @@ pub(super) enum To {
 pub(super) struct Admitted {
     line: RpcRequestLine,
     reservation: MemoryReservation,
-    /// It is beyond a limit of its tenant.
+    /// Set if the request is beyond a limit of its tenant.
     refused: Option<Refusal>,
 }
 
@@ -181,26 +183,26 @@ impl Admitted {
             Ok(Self { line, reservation, refused: None })
         };
         let admitted = lines.into_iter().map(admit).collect::<Result<_, _>>()?;
-        // Last: those that are refused because of their bytes use up nothing of the rate.
+        // Last, so that requests that are refused because of their bytes use up nothing of the rate.
         tenant.admit_more(more)?;
         Ok(admitted)
     }
 
-    /// Has those that nothing comes of, and that were taken then, use up nothing of the rate.
+    /// Gives back to the rate what these requests have used up, which were counted at `taken` and came to nothing.
     pub(super) fn give_back(all: &[Self], tenant: &Tenant, taken: Instant) {
         tenant.give_back(beside_first(all.len()), taken);
     }
 }
 
-/// The requests of a call that count beside it.
+/// Requests of a call that count beside the call itself.
 fn beside_first(requests: usize) -> u32 {
     u32::try_from(requests).unwrap_or(u32::MAX).saturating_sub(1)
 }
 
 impl Asker {
-    /// Sends a request; waits while many of the client are open. The conversation refuses one that is beyond a limit of
-    /// its tenant, as it alone knows which requests are sent again. At another node that is the limit of bytes there;
-    /// for the rate, which is counted here, the request waits.
+    /// Sends a request; waits while many requests of the client are open. A request beyond a limit of its tenant is
+    /// refused by the conversation, which alone knows the requests that are sent again. For a conversation at another
+    /// node the limit of bytes is that node's; the rate is counted here, and the request waits for it.
     pub(super) async fn send(&mut self, line: RpcRequestLine) {
         let (tenant, bytes) = (&self.tenant, line.encoded_len() as u64);
         let admitted = match &self.to {
@@ -252,7 +254,7 @@ impl Asker {
                         open.asked(id.as_str(), comes_again);
                         line.request_id = id.as_str().to_owned();
                     }
-                    // It is refused there, by an id that is not known here.
+                    // The other node refuses the request, by an id that is not known here.
                     Err(_) => {}
                 }
                 requests.send(ConverseRequest { message: Some(Message::Request(line)) }).await.ok();
@@ -260,9 +262,9 @@ impl Asker {
         }
     }
 
-    /// Ends the frames of the client: what it sends can't be read any more.
+    /// Ends the frames of a client whose requests can't be read any more.
     pub(super) async fn end(self, refusal: Refusal) {
-        // Who has left needs no reason.
+        // A client that has left needs no reason.
         self.end.send(refusal).await.ok();
         self.close().await;
     }
@@ -280,8 +282,8 @@ impl Asker {
     }
 }
 
-/// Hash of what a request asks for. It asks for the same whether or not it names its conversation and its version: one
-/// that names others is refused for that.
+/// Hash of what a request asks for, without the names of its conversation and version: a request that names others is
+/// refused for that.
 fn content(line: &mut RpcRequestLine) -> u64 {
     let (id, session) = (take(&mut line.request_id), take(&mut line.session_id));
     let version = take(&mut line.version);

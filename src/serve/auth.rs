@@ -1,7 +1,6 @@
-//! Who a client is: by a token, or by the certificate of its connection, each of which belongs to a tenant. A token is
-//! in the list of the node, or an identity provider has signed it (`jwt`). A node
-//! with neither serves one tenant without a name, and takes only requests that no page of a browser
-//! can make.
+//! Authentication: a token, or the certificate of a connection, tells the tenant of a client. A token is in the list of
+//! the node, or an identity provider has signed it (`jwt`). A node with neither serves one tenant without a name, and
+//! takes only requests that no page of a browser can make.
 
 use super::jwt::{JwtRules, Tokens, is_jwt};
 use super::peers::PeerRules;
@@ -30,20 +29,20 @@ const NAME_CHARS_MAX: usize = 64;
 /// Hash of a token or of a certificate.
 pub(super) type Fingerprint = [u8; 32];
 
-/// Who a request is of.
+/// The sender of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Caller {
     pub(super) tenant: Namespace,
-    /// It is a node that passes a client's request on.
+    /// The caller is a node that passes a client's request on.
     pub(super) is_node: bool,
 }
 
-/// Whom the node serves.
+/// The tenants that a node serves, by their tokens and certificates.
 #[derive(Debug)]
 pub(crate) struct Authority {
-    /// Those in the file.
+    /// The tenants in the file, which is read again on a signal.
     accounts: Option<(PathBuf, Mutex<Arc<Accounts>>)>,
-    /// Those whom an identity provider knows. With neither: everybody who can connect.
+    /// The tenants that an identity provider names. With neither, everybody who can connect is served.
     signed: Option<Tokens>,
 }
 
@@ -52,7 +51,7 @@ pub(crate) struct Authority {
 struct Accounts(HashMap<Fingerprint, String>);
 
 impl Authority {
-    /// Serves those in the file, and those whose tokens keep to the rules; or all.
+    /// Serves the tenants in the file and those whose tokens keep to the rules; with neither, everybody.
     ///
     /// # Errors
     /// If a file can't be used.
@@ -69,7 +68,7 @@ impl Authority {
         self.accounts.is_none() && self.signed.is_none()
     }
 
-    /// Reads each of the files again; what was read before of one that can't be used stays.
+    /// Reads each of the files again. A file that can't be used leaves in place what was read of it before.
     pub(super) fn reload(&self) -> [Result<()>; 2] {
         let accounts = self.accounts.as_ref().map_or(Ok(()), |(file, accounts)| {
             let read = Arc::new(Accounts::read(file)?);
@@ -89,7 +88,7 @@ impl Authority {
         accounts.0.values().any(|name| name == tenant.tenant())
     }
 
-    /// Who has sent a request, over a connection with this certificate.
+    /// The sender of a request that came over a connection with this certificate.
     ///
     /// # Errors
     /// Why nobody is served, for people.
@@ -195,7 +194,7 @@ impl Accounts {
             let (tenant, hash) = match words[..] {
                 [] => continue,
                 [tenant, hash] => (tenant, hash),
-                // What it has may be a token.
+                // The line is not quoted: it may have a token.
                 _ => bail!("line {at} must have the name of a tenant and a SHA-256"),
             };
             ensure!(

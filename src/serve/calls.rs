@@ -18,7 +18,7 @@ pub(super) struct Calls {
     pub(super) tools: ToolCalls,
 }
 
-/// Who answers.
+/// A provider, as labels of metrics name it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Provider {
     pub(super) engine: Arc<str>,
@@ -31,12 +31,12 @@ pub(super) struct ProviderCalls {
     pub(super) finished: AtomicU64,
     pub(super) failed: AtomicU64,
     pub(super) cancelled: AtomicU64,
-    /// From the beginning of a call to the first part of its answer.
+    /// Times from the beginning of a call to the first part of its answer.
     pub(super) first_delta: Histogram,
     pub(super) whole: Histogram,
     /// Tokens, by the names of [`TOKENS`].
     pub(super) tokens: [AtomicU64; TOKENS.len()],
-    /// What they have cost, by currency.
+    /// Costs of the calls, by currency.
     pub(super) costs: Mutex<BTreeMap<String, f64>>,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct ToolCalls {
 pub(super) struct OpenCalls(HashMap<TaskId, (Instant, Option<Arc<ProviderCalls>>)>);
 
 impl Calls {
-    /// Each provider with its calls.
+    /// All providers that were called, each with its calls.
     pub(super) fn providers(&self) -> Vec<(Provider, Arc<ProviderCalls>)> {
         let providers = lock(&self.providers);
         providers.iter().map(|(provider, calls)| (provider.clone(), Arc::clone(calls))).collect()

@@ -1,5 +1,5 @@
-//! A client of a conversation: what it has been shown, and what it is still to be shown. Frames are sent as far as its
-//! stream takes them; no client waits for another. Pure, but for the channel to its stream.
+//! A client of a conversation: the frames that it was shown, and those that it is still to be shown. Frames are sent as
+//! far as the stream of the client takes them; no client waits for another. Pure, but for the channel to the stream.
 
 #[cfg(test)]
 mod tests;
@@ -27,10 +27,10 @@ use tokio::time::Instant;
 /// Frames that a client may be behind before the engine waits for it, if no other client keeps up.
 const LAG_FRAMES_MAX: u64 = 128;
 
-/// Bytes of frames that it may be behind: what the engine has under way then still fits in the log.
+/// Bytes of frames that a client may be behind: the frames that the engine has under way then still fit in the log.
 const LAG_BYTES_MAX: usize = FRAMES_BYTES_MAX / 4;
 
-/// Requests of a client without a done; from there on no more of them are read.
+/// Requests of a client without a done; a client that has so many is read no further.
 pub(super) const OPEN_MAX: usize = 64;
 
 /// A client of this process.
@@ -38,34 +38,34 @@ pub(super) const OPEN_MAX: usize = 64;
 pub(super) struct ClientId(pub(super) u64);
 
 impl ClientId {
-    /// Another one than all before.
+    /// An id that no client of this process had before.
     pub(super) fn fresh() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self(LAST.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// What a client wants to see of what was said before.
+/// How much of the past a client wants to be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Past {
     /// The whole conversation, as a snapshot.
     Snapshot,
-    /// The events after this one, or else the snapshot.
+    /// The events after this one, or a snapshot if they are gone.
     Since(Ordinal),
     Nothing,
 }
 
-/// What a client is when it attaches.
+/// A client that is about to attach.
 #[derive(Debug)]
 pub(super) struct Attach {
     pub(super) client: ClientId,
     pub(super) extensions: BTreeSet<Extension>,
     pub(super) past: Past,
-    /// It is shown hello, and then the frames of its own requests alone.
+    /// After hello the client is shown the frames of its own requests alone.
     pub(super) is_own_only: bool,
     pub(super) to: mpsc::Sender<Arc<Frame>>,
     pub(super) link: Arc<Link>,
-    /// Has a permit for each request that the client may still send.
+    /// A permit for each request that the client may still send.
     pub(super) room: Arc<Semaphore>,
     /// Whether the conversation begins or goes on.
     pub(super) mode: OpenMode,
@@ -91,9 +91,9 @@ pub(super) struct Asked {
 /// How a client ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Closing {
-    /// Once each of its requests has its done.
+    /// As soon as each of its requests has its done.
     HalfClosed,
-    /// Once each of its requests has its done; then these shutdowns get theirs.
+    /// As soon as each of its requests has its done; then the done of these shutdowns is sent.
     Shutdown(Vec<RequestId>),
 }
 
@@ -139,31 +139,31 @@ struct Priority {
 pub(super) struct Client {
     id: ClientId,
     extensions: BTreeSet<Extension>,
-    /// Its request that turns heartbeats on, until it is given the done.
+    /// The request that turned heartbeats on; heartbeats are held back until its done was sent.
     heartbeats_after: Option<RequestId>,
-    /// Which events it wants.
+    /// Events that the client wants.
     events: EventFilter,
     is_own_only: bool,
-    /// The conversation begins with a request of it.
+    /// The client has attached to begin the conversation, with a request of its own.
     begins: bool,
-    /// It is shown nothing of what was before it.
+    /// The client wants nothing of the past.
     has_no_past: bool,
     parent: Parent,
     to: mpsc::Sender<Arc<Frame>>,
     link: Arc<Link>,
     room: Arc<Semaphore>,
     priority: VecDeque<Priority>,
-    /// Requests that wait for a snapshot.
+    /// Resent requests that wait for a snapshot.
     replays: Vec<Replay>,
     /// End of the log when the newest snapshot for this client was requested or sent.
     snapshot_requested_at: Option<Position>,
     cursor: Cursor,
-    /// Its requests that it was shown no done of, and the place before which their frames are not for it.
+    /// Requests whose done was not sent yet, each with the position from which its frames concern this client.
     open: HashMap<RequestId, Position>,
-    /// Those that it was shown the done of.
+    /// Requests whose done was sent.
     ended: HashSet<String>,
     closing: Option<Closing>,
-    /// Since when its stream takes nothing, though there is something for it.
+    /// Since when the stream takes nothing though there are frames for the client.
     behind_since: Option<Instant>,
     /// Since when the connection has written none of the snapshots it was given; a quiet stream never fills up, so
     /// fullness can't show that.
@@ -204,12 +204,12 @@ impl Client {
         self.id
     }
 
-    /// Whether the conversation begins with a request of it, if that is not refused.
+    /// Whether the conversation begins with a request of this client, unless the request is refused.
     pub(super) fn begins(&self) -> bool {
         self.begins
     }
 
-    /// Whether it has turned on this extension.
+    /// Whether the client has turned on this extension.
     pub(super) fn has(&self, extension: Extension) -> bool {
         self.extensions.contains(&extension)
     }
@@ -218,12 +218,12 @@ impl Client {
         &self.parent
     }
 
-    /// Whether it waits for the snapshot that this request asked for.
+    /// Whether the client waits for the snapshot that this request has asked for.
     pub(super) fn awaits(&self, request: &str) -> bool {
         matches!(&self.cursor, Cursor::AwaitingSnapshot(id) if id.as_str() == request)
     }
 
-    /// Its stream does not take the frames as fast as they come.
+    /// Whether the stream takes frames more slowly than they come.
     pub(super) fn is_behind(&self) -> bool {
         self.behind_since.is_some()
     }
@@ -233,7 +233,7 @@ impl Client {
         self.link.unwritten_snapshot_bytes()
     }
 
-    /// Since when nothing is taken of its stream, though there is something for it.
+    /// Since when nothing is taken of the stream though there are frames for the client.
     pub(super) fn unread_since(&self) -> Option<Instant> {
         [self.behind_since, self.snapshot_unwritten_since].into_iter().flatten().min()
     }
@@ -251,12 +251,13 @@ impl Client {
         self.position().filter(|_| self.priority.is_empty())
     }
 
-    /// Whether frames of runs are for it: one that is shown its own alone may only wait for its turn.
+    /// Whether frames of runs concern the client. A client that is shown its own frames alone may only wait for its
+    /// turn.
     pub(super) fn follows_runs(&self, requests: &RequestLog) -> bool {
         !self.is_own_only || self.open.keys().any(|id| requests.has_run(id.as_str()))
     }
 
-    /// Whether the engine need not wait for it.
+    /// Whether the engine need not wait for this client.
     pub(super) fn keeps_up(&self, log: &FrameLog) -> bool {
         match &self.cursor {
             Cursor::AwaitingSnapshot(_) => !self.is_behind(),
@@ -267,7 +268,7 @@ impl Client {
         }
     }
 
-    /// It is shown these events alone from here on.
+    /// Has the client be shown these events alone from here on.
     pub(super) fn show_events(&mut self, events: EventFilter) {
         self.events = events;
     }
@@ -283,12 +284,12 @@ impl Client {
         self.events.shows(name)
     }
 
-    /// It will send no more requests.
+    /// Notes that the client sends no more requests.
     pub(super) fn half_close(&mut self) {
         self.closing.get_or_insert(Closing::HalfClosed);
     }
 
-    /// It wants to end as soon as its requests have ended.
+    /// Notes that the client wants to end as soon as its requests have ended.
     pub(super) fn shut_down(&mut self, request: RequestId) {
         self.open.remove(&request);
         match &mut self.closing {
@@ -301,7 +302,7 @@ impl Client {
         }
     }
 
-    /// Whether it has said that it ends, so that prompts are refused.
+    /// Whether the client has asked for a shutdown, so that its prompts are refused.
     pub(super) fn is_shutting_down(&self) -> bool {
         matches!(self.closing, Some(Closing::Shutdown(_)))
     }
@@ -316,8 +317,8 @@ impl Client {
         }
     }
 
-    /// Its request uses these extensions. The heartbeats that another client has turned on wait for no store, but
-    /// the done of the request may, and comes first.
+    /// Turns on the extensions that a request uses. Heartbeats that another client has turned on do not wait for a
+    /// store, as the done of the request may: they are held back until the done was sent.
     fn turn_on(&mut self, request: &RequestId, mut extensions: BTreeSet<Extension>) {
         let is_answered = self.ended.contains(request.as_str());
         if !is_answered && extensions.remove(&Extension::Heartbeats) {
@@ -357,7 +358,7 @@ impl Client {
     ) -> ReplayWith {
         self.turn_on(&id, extensions);
         if self.ended.contains(id.as_str()) || self.open.contains_key(&id) {
-            // It has its done, or is about to get it.
+            // Its done was sent, or is about to be.
             self.room.add_permits(1);
             return ReplayWith::Frames;
         }
@@ -428,7 +429,7 @@ impl Client {
         }
     }
 
-    /// It has sent a request that these frames refuse, and of which nothing is noted.
+    /// Refuses a request with these frames; the request is not recorded.
     pub(super) fn refuse(&mut self, frames: [Frame; 2]) {
         let refuse = |frame| Priority { frame: Arc::new(frame), is_refusal: true };
         self.priority.extend(frames.map(refuse));
@@ -444,14 +445,14 @@ impl Client {
         self.priority.push_back(Priority::of(snapshot));
         self.cursor = Cursor::At(next);
         self.snapshot_requested_at = Some(next);
-        // What it has missed while it was too slow.
+        // Frames that the client has missed while it was too slow.
         let is_replayed = |id: &RequestId| self.replays.iter().any(|replay| replay.request == *id);
         let missed = self.open.keys().filter(|id| !is_replayed(id));
         let missed = missed.filter_map(|id| requests.last(id.as_str()));
         self.priority.extend(missed.flatten().cloned().map(Priority::of));
     }
 
-    /// It waits for the snapshot of this request.
+    /// Has the client wait for the snapshot of this request.
     pub(super) fn await_snapshot(&mut self, request: RequestId) {
         self.cursor = Cursor::AwaitingSnapshot(request);
     }
@@ -488,7 +489,7 @@ impl Client {
         }
     }
 
-    /// Nothing is left to show: it ends if it wanted that.
+    /// Ends the client, if it wanted that: nothing is left to show.
     fn end(&mut self, session: &SessionId, now: Instant) -> Served {
         if self.to.is_closed() {
             return Served::Finished;
@@ -538,7 +539,7 @@ impl Client {
         let bytes = snapshot_bytes(&shown);
         let sent = self.to.try_send(shown).or_else(|error| match error {
             TrySendError::Full(shown) => {
-                // It may have been emptied before that was noted.
+                // The stream may have been emptied before the conversation was noted as waiting.
                 self.link.await_room();
                 self.to.try_send(shown)
             }
@@ -558,7 +559,7 @@ impl Client {
         }
     }
 
-    /// Whether the frame that stands there is for it, and was not shown to it before.
+    /// Whether the frame at `at` concerns the client, and was not sent to it before.
     fn is_for_it(&self, Logged { frame, audience }: &Logged, at: Position) -> bool {
         let is_for_all = match audience {
             Audience::All => !self.is_own_only,
@@ -587,13 +588,13 @@ impl Client {
         }
     }
 
-    /// Ends its stream, which nobody reads: what it has not taken is dropped.
+    /// Ends the stream of the client, which nobody reads: frames in it are dropped.
     pub(super) fn end_unread(&self, refusal: Refusal) {
         self.link.end(Err(refusal));
         self.link.forget();
     }
 
-    /// Ends its stream.
+    /// Ends the stream of the client after the frames in it.
     pub(super) fn end_with(&self, outcome: Result<(), Refusal>) {
         self.link.end(outcome);
     }

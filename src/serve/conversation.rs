@@ -1,8 +1,7 @@
-//! The task of one conversation: owns its host, and gives its clients what the host shows. The conversation
-//! outlives its clients: a run goes on without them for a while, and the task ends once nobody has
-//! asked for anything for longer. It ends alone: whatever happens in it touches no other conversation. `requests`
-//! takes the requests of its clients, `showing` gives them what the host shows, and `questions` answers for clients
-//! that have left.
+//! The task of one conversation: owns its host, and passes frames of the host to its clients. The conversation outlives
+//! its clients: a run goes on without them for a while, and the task ends once nobody has asked for anything for
+//! longer. A failure ends this task alone, and touches no other conversation. `requests` takes the requests of the
+//! clients, `showing` passes them the frames of the host, and `questions` answers for clients that have left.
 
 mod questions;
 mod requests;
@@ -42,20 +41,21 @@ use tracing::Span;
 /// Engine events that are handled before messages of clients are looked at again.
 const EVENTS_AT_ONCE_MAX: usize = 64;
 
-/// A message for a conversation. What is large is boxed: a mailbox has memory for many from its beginning.
+/// A message for a conversation. Large members are boxed: a mailbox has memory for many messages from its beginning.
 #[derive(Debug)]
 pub(super) enum Mail {
     Attach(Box<Attach>),
     Request(Box<Sent>),
     /// The client sends no more requests.
     HalfClosed(ClientId),
-    /// It is to leave memory, after the run that goes on.
+    /// Leave memory after the active run.
     HandOver,
-    /// It is to leave memory if nobody uses it and nothing is lost, as others need its place. It says whether it does.
+    /// Leave memory if nobody uses the conversation and nothing is lost with it, as others need its place; the reply
+    /// says whether it does.
     MakeRoom(oneshot::Sender<bool>),
-    /// It is to end now: the run is stopped.
+    /// End now: the run is stopped.
     Stop,
-    /// Its clients get this error, and it ends without frames of the host.
+    /// End at once with this refusal for the clients, without further frames of the host.
     Fail(Box<Refusal>),
 }
 
@@ -64,56 +64,58 @@ pub(super) enum Mail {
 pub(super) struct Sent {
     pub(super) client: ClientId,
     pub(super) request: Result<Request, BadLine>,
-    /// Hash of what it asks for.
+    /// Hash of what the request asks for.
     pub(super) content: u64,
     /// Bytes of the request.
     pub(super) reservation: MemoryReservation,
-    /// It is beyond a limit of its tenant, and refused unless it is sent again. Its client waits until this is dropped.
+    /// Set if the request is beyond a limit of its tenant: it is refused unless it was seen before. The client waits
+    /// until the sender is dropped.
     pub(super) refused: Option<(Refusal, oneshot::Sender<Infallible>)>,
 }
 
-/// What a conversation is given when it is opened.
+/// All that a conversation is opened with.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) session: SessionId,
     pub(super) settings: HostSettings,
     pub(super) mail: mpsc::Receiver<Mail>,
-    /// Wakes it when a client has room.
+    /// Notified when a client has room.
     pub(super) room: Arc<Notify>,
-    /// Says whether somebody uses it.
+    /// Shows the node whether somebody uses the conversation.
     pub(super) idle: Arc<Idle>,
-    /// What a run needs a permit of: of the node, and of its tenant.
+    /// Permits for runs: those of the node, and those of its tenant. A run needs one of each.
     pub(super) runs: [Arc<Semaphore>; 2],
     pub(super) tenant: Arc<Tenant>,
-    /// It is not lost when it leaves memory.
+    /// A store has the conversation, so that it is not lost when it leaves memory.
     pub(super) is_stored: bool,
     pub(super) times: Times,
     pub(super) counts: Arc<Counts>,
-    /// Its traces, if there are to be some.
+    /// Traces of the conversation, if there is a collector.
     pub(super) spans: Option<Spans>,
 }
 
 /// Whether a conversation may leave memory for another one.
 #[derive(Debug, Default)]
 pub(super) struct Idle {
-    /// Since when nobody uses it, as a number that rises from one to the next; 0: somebody does.
+    /// Since when nobody uses the conversation, as a number that rises from one idle conversation to the next; 0:
+    /// somebody does.
     since: AtomicU64,
-    /// It was only watched, so that nothing is lost with it.
+    /// The conversation was only watched, so that nothing is lost with it.
     is_empty: AtomicBool,
 }
 
 impl Idle {
-    /// Since when nobody uses it; `None` if somebody does.
+    /// Since when nobody uses the conversation, as a number that rises; `None` if somebody does.
     pub(super) fn since(&self) -> Option<u64> {
         Some(self.since.load(Ordering::Relaxed)).filter(|since| *since > 0)
     }
 
-    /// Whether nothing is lost with it, also without a store.
+    /// Whether nothing is lost with the conversation, also without a store.
     pub(super) fn is_empty(&self) -> bool {
         self.is_empty.load(Ordering::Relaxed)
     }
 
-    /// Notes whether somebody uses it. Of one that was idle before the number stays.
+    /// Notes whether somebody uses the conversation. A conversation that was idle before keeps its number.
     fn note(&self, is_idle: bool, is_empty: bool) {
         static LAST: AtomicU64 = AtomicU64::new(0);
         self.is_empty.store(is_empty, Ordering::Relaxed);
@@ -126,22 +128,22 @@ impl Idle {
         }
     }
 
-    /// It is about to be asked to leave, by one client alone.
+    /// Notes that the conversation is about to be asked to leave, so that it is chosen for one client alone.
     pub(super) fn claim(&self) {
         self.since.store(0, Ordering::Relaxed);
     }
 }
 
-/// Why it ends.
+/// Why a conversation ends.
 #[derive(Debug)]
 enum Ending {
-    /// It leaves memory after the run that goes on.
+    /// The conversation leaves memory after the active run.
     Leaving(Refusal),
-    /// Nothing more is shown.
+    /// The conversation ends at once, and shows nothing more.
     Now(Refusal),
 }
 
-/// What of a conversation is counted at the moment.
+/// The part of a conversation in the gauges of its node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     clients: u64,
@@ -172,16 +174,16 @@ pub(super) struct Conversation {
     clients: Vec<Client>,
     /// The newest snapshot, and where the log ended then. Clients that attach there share it.
     cached_snapshot: (Position, Weak<Frame>),
-    /// Which events a client is shown that has named none.
+    /// Events for clients that have named none.
     events: EventFilter,
-    /// What this task has asked the session for: a snapshot for a client, or something that nobody waits for.
+    /// Ids of the requests of this task itself: for a snapshot for a client, or for something that nobody waits for.
     own: HashSet<String>,
     /// Prompts that came too late: their clients send them again, to where the conversation goes on.
     late: HashSet<String>,
     is_open: bool,
     /// A client was attached.
     has_begun: bool,
-    /// A client has created it.
+    /// A client has created the conversation.
     is_created: bool,
     counted: Counted,
     open_calls: OpenCalls,
@@ -219,7 +221,7 @@ impl Conversation {
         let events = std::mem::take(&mut settings.rules.events);
         let (mut host, greeting) = Host::new(settings);
         host.observe();
-        // Else a node that has lost the conversation would run a request once more that another one has run.
+        // Without this a node that has lost the conversation would run a request that another node has run already.
         host.store_before_starts();
         host.start_servers_with_prompt();
         let hello = greeting.into_iter().next().unwrap_or_default();
@@ -272,7 +274,7 @@ impl Conversation {
             if self.is_over() {
                 break;
             }
-            // What comes of an answer is shown before anything is waited for.
+            // Effects of an answer are shown before anything is waited for.
             if !self.answer_for_absent() {
                 self.wait().await;
             }
@@ -284,7 +286,7 @@ impl Conversation {
         self.has_exited || matches!(self.ending, Some(Ending::Now(_)))
     }
 
-    /// From here on it is known what was said before.
+    /// Notes that the session is open: from then on the past is known.
     fn open(&mut self) {
         self.is_open |= !self.host.is_opening() && !self.has_exited;
     }
@@ -317,15 +319,14 @@ impl Conversation {
         }
     }
 
-    /// Whether the engine need not wait for the clients that follow it.
+    /// Whether the engine need not wait for the clients that follow its runs.
     fn has_room(&self) -> bool {
         let mut following =
             self.clients.iter().filter(|it| it.follows_runs(&self.requests)).peekable();
         following.peek().is_none() || following.any(|it| it.keeps_up(&self.log))
     }
 
-    /// When something is due: the end of a stream that nobody reads, or of a run, or what becomes of a conversation
-    /// without clients.
+    /// When the next deadline is due: of a stream that nobody reads, of a run, or of a conversation without clients.
     fn wake_at(&self) -> Option<Instant> {
         let unread = self.clients.iter().filter_map(Client::unread_since).min();
         let unread = unread.map(|since| since + self.times.unread);
@@ -342,9 +343,9 @@ impl Conversation {
             Some(_) if !self.is_open => None,
             Some(since) if self.requests.open() > 0 => Some(since + self.times.detached),
             Some(_) if is_leaving => None,
-            // Whoever has had it opened is about to attach.
+            // The client that had the conversation opened is about to attach.
             Some(since) if !self.has_begun => Some(since + self.times.idle.max(self.times.flush)),
-            // Nothing is lost with one that was only watched.
+            // Nothing is lost with a conversation that was only watched.
             Some(since) if !self.is_there() => Some(since + self.times.idle.min(self.times.flush)),
             Some(since) => Some(since.max(self.idle_since) + self.times.idle),
         }
@@ -416,7 +417,7 @@ impl Conversation {
                     let why = "the conversation has left memory; attach again";
                     self.leave(Refusal::new(RefusalKind::Ending, why));
                 }
-                // Who has asked may have left.
+                // The client that needs the room may have left.
                 answer.send(may_leave).ok();
             }
             Mail::Stop => {
@@ -429,7 +430,7 @@ impl Conversation {
         }
     }
 
-    /// Whether nobody uses it, and nobody is about to.
+    /// Whether nobody uses the conversation, and nobody is about to.
     fn is_idle(&self) -> bool {
         let is_used = !self.clients.is_empty() || self.requests.open() > 0;
         self.has_begun && self.ending.is_none() && !is_used
@@ -494,7 +495,7 @@ impl Conversation {
         }
     }
 
-    /// Whether there is something to go on with: one that was only watched can still be created.
+    /// Whether there is something to go on with: a conversation that was only watched can still be created.
     fn is_there(&self) -> bool {
         self.is_created
             || self.clients.iter().any(Client::begins)
@@ -511,7 +512,7 @@ impl Conversation {
         }
     }
 
-    /// Closes what the host holds, and tells the clients why they end.
+    /// Closes the host, and tells the clients why their streams end.
     async fn finish(mut self) {
         self.mail.close();
         if self.has_exited && !matches!(self.ending, Some(Ending::Now(_))) {

@@ -1,11 +1,11 @@
-//! What the conversations of a node have in common: what its metrics count.
+//! Counters that the conversations of a node share, for its metrics.
 
 use super::calls::Calls;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 
-/// What a node counts.
+/// Counters of a node.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) clients: AtomicU64,
@@ -22,7 +22,7 @@ pub(super) struct Counts {
     pub(super) unread_total: AtomicU64,
     /// Calls and requests that were refused because of a limit.
     pub(super) limited_total: Arc<AtomicU64>,
-    /// Calls of whom the node does not know, and when one was last warned of.
+    /// Calls that were not authenticated, and when the last warning about one was logged.
     pub(super) unauthenticated_total: AtomicU64,
     pub(super) unauthenticated_warned: Mutex<Option<Instant>>,
     pub(super) calls: Calls,

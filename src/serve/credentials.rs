@@ -1,4 +1,4 @@
-//! By what the nodes of a fleet know each other, which is read again when it is renewed.
+//! Credentials by which the nodes of a fleet know each other; they are read again when they are renewed.
 
 use super::tls::chain;
 use crate::support::lock;
@@ -22,12 +22,12 @@ struct Files {
     authority: Option<PathBuf>,
 }
 
-/// By what nodes know each other.
+/// Credentials that nodes show each other.
 #[derive(Debug, Default)]
 pub(super) struct Credential {
-    /// The token that they show, as a header.
+    /// The token of all nodes, as a header.
     pub(super) token: Option<MetadataValue<Ascii>>,
-    /// Certificates (PEM) that theirs are signed by; `None`: those that the system trusts.
+    /// Authorities (PEM) of the certificates of nodes; `None`: those that the system trusts.
     pub(super) authority: Option<Vec<u8>>,
 }
 
@@ -69,9 +69,9 @@ impl Files {
             let token =
                 token.with_context(|| format!("--node-token-file: {shown} can't be read"))?;
             let token = yaml::without_mark(&token).trim();
-            // Whoever shows none would be taken for a node.
+            // With an empty token a caller that shows none would be taken for a node.
             ensure!(!token.is_empty(), "--node-token-file: {shown} has no token");
-            // Its content is not repeated.
+            // The content of the file is not quoted.
             let value = format!("Bearer {token}").parse().ok();
             value.with_context(|| {
                 format!("--node-token-file: {shown} has no token that can be sent")

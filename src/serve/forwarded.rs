@@ -1,5 +1,4 @@
-//! Clients that this node passes on to another one: which of their requests are open, so that a node that ends does not
-//! cut them.
+//! Clients that this node passes on to another one, and their open requests: a node that ends waits for these.
 
 use super::client::OPEN_MAX;
 use super::peers::refusal;
@@ -22,11 +21,11 @@ use tonic::Streaming;
 /// Requests of a client that are remembered when they have ended: as many as the node that answers them remembers.
 const ENDED_MAX: usize = OPEN_MAX * 4;
 
-/// What the clients that are passed on have in common.
+/// State that all clients share that are passed on.
 #[derive(Debug, Default)]
 pub(super) struct Forwarding {
     ends: watch::Sender<Ends>,
-    /// How many of them have an open request.
+    /// Clients with an open request.
     busy: watch::Sender<usize>,
     tenants: Arc<Mutex<Tenants>>,
 }
@@ -34,7 +33,7 @@ pub(super) struct Forwarding {
 /// How many clients are passed on for each tenant that has some.
 type Tenants = HashMap<Namespace, usize>;
 
-/// Whose frames end here.
+/// Clients whose streams this node ends.
 #[derive(Clone, Debug, Default)]
 struct Ends {
     drained: Drained,
@@ -42,12 +41,12 @@ struct Ends {
     unserved: Arc<HashSet<Namespace>>,
 }
 
-/// Whose frames end here as the node ends.
+/// Clients whose streams end as the node ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Drained {
     #[default]
     None,
-    /// Frames of clients without an open request.
+    /// Clients without an open request.
     Idle,
     All,
 }
@@ -72,7 +71,7 @@ impl Forwarding {
 
     /// Waits until no client has an open request.
     pub(super) async fn emptied(&self) {
-        // It has a sender as long as it is waited for.
+        // The sender lives as long as this is waited for.
         self.busy.subscribe().wait_for(|busy| *busy == 0).await.map(drop).ok();
     }
 
@@ -114,15 +113,15 @@ impl Forwarding {
     }
 }
 
-/// The requests of a client that it was shown no done of.
+/// The requests of a client that is passed on whose done was not shown to it.
 #[derive(Debug)]
 pub(super) struct Open {
     ids: Mutex<Ids>,
-    /// The client sends no more of them.
+    /// The client sends no more requests.
     is_closed: AtomicBool,
     busy: watch::Sender<usize>,
     tenant: Namespace,
-    /// It counts there.
+    /// Clients of each tenant, among which this one counts.
     tenants: Arc<Mutex<Tenants>>,
 }
 
@@ -130,9 +129,10 @@ pub(super) struct Open {
 #[derive(Debug, Default)]
 struct Ids {
     open: HashSet<String>,
-    /// Open requests that were sent once more: if that is refused, the first one stays open.
+    /// Open requests that were sent once more: if the second one is refused, the first one stays open.
     again: HashSet<String>,
-    /// Those that the client was shown the done of. The other node shows it no second one, unless nothing came of them.
+    /// Requests whose done was shown to the client. The other node sends no second done, unless nothing came of the
+    /// request.
     ended: HashSet<String>,
 }
 
@@ -140,14 +140,14 @@ struct Ids {
 #[derive(Clone, Copy, Debug)]
 enum End {
     Handled,
-    /// Nothing has come of it, so that it is handled when it is sent again.
+    /// Nothing has come of the request, so that it is handled when it is sent again.
     Refused,
-    /// Another request has its id: what is known of that one stays.
+    /// Another request has the id: what is known of that one stays.
     Reused,
 }
 
 impl Open {
-    /// The client has sent a request; `comes_again`: one that is handled each time that it is sent.
+    /// Notes a request of the client; `comes_again`: a request that is handled each time that it is sent.
     pub(super) fn asked(&self, id: &str, comes_again: bool) {
         let mut ids = self.lock();
         if ids.ended.contains(id) && !comes_again {
@@ -161,12 +161,12 @@ impl Open {
         }
     }
 
-    /// The client has closed its side.
+    /// Notes that the client sends no more requests.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
     }
 
-    /// The client was shown a done, which says this of its request.
+    /// Notes that the client was shown the done of a request; `end` says how the request has ended.
     fn answered(&self, id: &str, end: End) {
         let mut ids = self.lock();
         let stays = ids.again.remove(id) && matches!(end, End::Reused);
@@ -215,9 +215,9 @@ impl Drop for Open {
 pub(super) struct Forwarded {
     frames: Streaming<Frame>,
     open: Arc<Open>,
-    /// The request of the newest event, or of the newest run that has failed: a client may be shown no events of that.
+    /// The request of the newest event, or of the newest failed run, whose events the client may not be shown.
     run: String,
-    /// The newest request that was refused as another one has its id.
+    /// The newest request that was refused because another request has its id.
     reused: String,
     at: Ends,
     changes: BoxStream<'static, Ends>,
@@ -289,7 +289,7 @@ impl Stream for Forwarded {
             return Poll::Pending;
         }
         if self.open.is_empty() && self.open.is_closed.load(Ordering::Acquire) {
-            // It has all that it wanted, and would get the same end from the other node.
+            // The client has all that it wanted, and would get the same end from the other node.
             return Poll::Ready(None);
         }
         let why = "the node that the client is connected to ends; attach again, at another node";
@@ -314,7 +314,7 @@ mod tests {
     use tonic::codec::Codec;
     use tonic_prost::ProstCodec;
 
-    /// A client that is passed on, and the way of its frames.
+    /// A client that is passed on, with the sender of its frames.
     fn client(forwarding: &Forwarding) -> (mpsc::Sender<Frame>, Arc<Open>, Forwarded) {
         client_of(&Namespace::default(), forwarding)
     }
@@ -348,7 +348,7 @@ mod tests {
         (to, Arc::clone(&open), forwarding.frames(frames, open, place))
     }
 
-    /// Its end would be waited for in vain.
+    /// The end of such a request would be waited for in vain.
     #[tokio::test]
     async fn a_request_that_was_answered_is_not_open_when_it_is_sent_again() {
         let forwarding = Forwarding::default();
@@ -370,7 +370,8 @@ mod tests {
         }
     }
 
-    /// Neither by another request with its id, nor by its own end where its events are not shown.
+    /// Requests stay answered when another request with the id is refused, and when a run fails whose events are not
+    /// shown.
     #[tokio::test]
     async fn a_request_that_was_answered_is_not_taken_for_a_refused_one() {
         let forwarding = Forwarding::default();
@@ -431,12 +432,12 @@ mod tests {
         assert_eq!(refusal, Refusal::unserved());
         assert!(poll!(of_bob.next()).is_pending());
         drop((ann_open, of_ann));
-        // One that is just being passed on.
+        // A client that is just being passed on.
         let end = || forwarding.end_unserved(|tenant| *tenant != ann);
         let (_ann, _, mut of_ann) = slow_client_of(&ann, end, &forwarding);
         assert_eq!(of_ann.next().await, Some(Err(Refusal::unserved())));
         drop(of_ann);
-        // It is served again.
+        // The tenant is served again.
         forwarding.end_unserved(|_| true);
         let (_ann, _, mut of_ann) = client_of(&ann, &forwarding);
         assert!(poll!(of_ann.next()).is_pending() && poll!(of_bob.next()).is_pending());
@@ -467,7 +468,7 @@ mod tests {
         to.send(wire::frame(&session, id.as_ref(), wire::done(Done::Ok))).await.expect("room");
         assert!(busy.next().await.expect("a done").is_ok());
         assert!(busy.next().await.expect("an end").is_err());
-        // One that has closed its side ends well.
+        // A client that has closed its side ends well.
         assert!(poll!(closed.next()).is_pending());
         to_closed
             .send(wire::frame(&session, id.as_ref(), wire::done(Done::Ok)))

@@ -1,5 +1,5 @@
-//! The newest frames of a conversation, in their order, from which each client gets its own. The patches of an answer
-//! are most of them, and are kept in short (`stretch`). Pure.
+//! The newest frames of a conversation, in order, for its clients. Most of them are the patches of an answer, which are
+//! kept in short (`stretch`). Pure.
 
 mod stretch;
 
@@ -14,23 +14,23 @@ use std::sync::Arc;
 /// Bytes of memory for the frames that are kept.
 pub(super) const FRAMES_BYTES_MAX: usize = 512 * 1024;
 
-/// Bytes from which on a snapshot does not count to these, as it is as long as the conversation: only the newest one of
-/// them is kept.
+/// Bytes from which on a snapshot, which is as long as the conversation, does not count to `FRAMES_BYTES_MAX`: only the
+/// newest of these is kept.
 const LARGE_SNAPSHOT_BYTES: usize = FRAMES_BYTES_MAX / 8;
 
-/// The newest frames that no client has taken yet may be kept as they are, up to so many.
+/// Newest frames that are kept whole while a client has not taken them yet.
 const WHOLE_MAX: usize = 32;
 
-/// About what a frame takes in memory beside its encoded bytes: its fields, and the texts that it has for itself.
+/// Bytes that a frame takes in memory beside its encoded ones, roughly: its fields, and the texts of its own.
 /// (Measured: 1,150 bytes for each frame of an answer in words.)
 const FRAME_BYTES: usize = 800;
 
-/// Whom a frame is for.
+/// Clients that a frame is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Audience {
     /// All clients of the conversation.
     All,
-    /// Those who have sent the request that it answers, and have no done of it yet.
+    /// Clients that have sent the request that the frame answers, and have no done of it yet.
     Askers,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Logged {
     pub(super) audience: Audience,
 }
 
-/// The place of a frame in the log of its conversation, from 0. It only rises.
+/// The position of a frame in the log of its conversation, from 0. Positions only rise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position(pub(super) u64);
 
@@ -51,14 +51,14 @@ pub(super) struct FrameLog {
     pieces: VecDeque<Piece>,
     /// How many of the oldest pieces have been shortened where that can be done.
     short: usize,
-    /// But for those of the large snapshot.
+    /// Bytes of all pieces but the large snapshot.
     bytes: usize,
-    /// The newest snapshot that does not count.
+    /// The newest snapshot that does not count to `FRAMES_BYTES_MAX`.
     large: Option<Large>,
-    /// What stands before this place was taken by all clients, and none of them reads it again.
+    /// Position up to which all clients have taken the frames, and none reads them again.
     taken: Position,
     end: Position,
-    /// The newest event that is not in the log any more: what comes after it is.
+    /// The newest event that is not in the log any more; all later ones are.
     floor: Ordinal,
     newest: Ordinal,
 }
@@ -73,11 +73,11 @@ struct Large {
 /// Frames in the log that follow each other, for the same audience.
 #[derive(Debug)]
 struct Piece {
-    /// Where its first one stands.
+    /// Position of its first frame.
     first: Position,
     audience: Audience,
     kept: Kept,
-    /// Of the first one.
+    /// Bytes of the first frame.
     frame_bytes: usize,
 }
 
@@ -88,7 +88,7 @@ enum Kept {
 }
 
 impl FrameLog {
-    /// The conversation was shown up to this event before the log begins.
+    /// Notes that the log begins after this event of the conversation.
     pub(super) fn begin(&mut self, at: Ordinal) {
         (self.floor, self.newest) = (self.floor.max(at), self.newest.max(at));
     }
@@ -113,14 +113,14 @@ impl FrameLog {
         frame_bytes
     }
 
-    /// The large snapshot does not stay: another one is newer. A client that has not taken it still gets it, unless it
-    /// is too slow; it counts from here on.
+    /// Drops the large snapshot, as another one is newer. While a client has not taken it, it stays as a frame that
+    /// counts, which a client that is too slow misses.
     fn forget_large(&mut self) {
         let Some(Large { at, bytes }) = self.large.take() else { return };
         let place = self.pieces.binary_search_by_key(&at, |piece| piece.first);
         let Some(piece) = place.ok().and_then(|it| self.pieces.get_mut(it)) else { return };
         if at < self.taken {
-            // Nobody is shown a frame without content.
+            // A frame without content is shown to nobody.
             piece.kept = Kept::One(Arc::default());
             piece.frame_bytes = FRAME_BYTES;
             self.bytes += FRAME_BYTES;
@@ -129,8 +129,8 @@ impl FrameLog {
         }
     }
 
-    /// The clients have taken what stands before this place: it is kept in short where that can be done. The place
-    /// falls when one of them reads a run again.
+    /// Notes that the clients have taken the frames before this position, which are kept in short where that can be
+    /// done. The position falls when a client reads a run again.
     pub(super) fn taken(&mut self, before: Position) {
         self.taken = before;
         while self.pieces.get(self.short).is_some_and(|piece| piece.first < before) {
@@ -143,12 +143,12 @@ impl FrameLog {
         self.bytes > FRAMES_BYTES_MAX && self.pieces.len() > 1
     }
 
-    /// The oldest frames go. One frame always stays, and those from `ahead` on do, the place of the client that is
-    /// furthest ahead: the engine waits until it has taken them.
+    /// Drops the oldest frames. One frame always stays, and so do those from `ahead` on, the position of the client
+    /// that is furthest ahead: the engine waits until that client has taken them.
     pub(super) fn trim(&mut self, ahead: Option<Position>) {
         while self.is_full() && !ahead.is_some_and(|at| self.stays_for(at)) {
             let Some(gone) = self.pieces.pop_front() else { break };
-            // Its bytes are not counted.
+            // The bytes of the large snapshot are not counted.
             let is_large = self.large.take_if(|large| large.at == gone.first).is_some();
             self.bytes -= if is_large { 0 } else { gone.bytes() };
             self.short = self.short.saturating_sub(1);
@@ -156,8 +156,8 @@ impl FrameLog {
         }
     }
 
-    /// Whether the oldest piece stays for a client at this place. Nothing does where the answers to requests take more
-    /// than frames may: they come from clients, so that they do not stop with the engine.
+    /// Whether the oldest piece stays for a client at this position. No piece does where the answers to requests take
+    /// more than frames may: they come from clients, and do not stop when the engine waits.
     fn stays_for(&self, at: Position) -> bool {
         let end = self.pieces.get(1).map_or(self.end, |next| next.first);
         let is_answer = |piece: &&Piece| {
@@ -168,7 +168,7 @@ impl FrameLog {
         end > at && answers() <= FRAMES_BYTES_MAX
     }
 
-    /// Keeps the oldest piece that is not short yet with the one before it, if both are patches of one segment.
+    /// Joins the oldest piece that is not short yet to the piece before it, if both are patches of one segment.
     fn shorten(&mut self) {
         let Some(before) = self.short.checked_sub(1) else {
             self.short = 1;
@@ -190,12 +190,12 @@ impl FrameLog {
         self.newest
     }
 
-    /// Bytes of the frames that it has.
+    /// Bytes of the frames in the log.
     pub(super) fn bytes(&self) -> usize {
         self.bytes + self.large.map_or(0, |large| large.bytes)
     }
 
-    /// About the bytes of the frames from that place on which count to what is kept.
+    /// Bytes of the frames from `at` on, roughly, without the large snapshot.
     pub(super) fn bytes_from(&self, at: Position) -> usize {
         let (mut bytes, mut end) = (0, self.end);
         for piece in self.pieces.iter().rev() {
@@ -211,7 +211,7 @@ impl FrameLog {
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
-    /// Where the next frame will stand.
+    /// Position of the next frame.
     pub(super) fn end(&self) -> Position {
         self.end
     }
@@ -220,12 +220,12 @@ impl FrameLog {
         self.pieces.front().map_or(self.end, |it| it.first)
     }
 
-    /// Whether the frame of that place is still there, or is to come.
+    /// Whether the frame at this position is still in the log, or is to come.
     pub(super) fn has(&self, at: Position) -> bool {
         at >= self.first()
     }
 
-    /// The frame of that place.
+    /// The frame at this position.
     pub(super) fn get(&self, at: Position) -> Option<Logged> {
         let after = self.pieces.partition_point(|it| it.first <= at);
         let piece = self.pieces.get(after.checked_sub(1)?)?;
@@ -233,8 +233,8 @@ impl FrameLog {
         Some(Logged { frame, audience: piece.audience })
     }
 
-    /// The place after the last event up to `since`; `None` if events after it are gone, or it has not
-    /// happened. Of several frames with that number a client may have the first alone, so all of them follow.
+    /// Position after the last event up to `since`; `None` if later events are gone, or `since` has not happened. Of
+    /// several frames with that number a client may have the first alone, so all of them follow.
     pub(super) fn after(&self, since: Ordinal) -> Option<Position> {
         if since < self.floor || since > self.newest {
             return None;
@@ -247,7 +247,7 @@ impl FrameLog {
         Some(self.first_of_several(since, known).unwrap_or(known))
     }
 
-    /// The first of several frames before `end` that have this number.
+    /// Position of the first of several frames before `end` that have this number.
     fn first_of_several(&self, number: Ordinal, end: Position) -> Option<Position> {
         let mut found: Option<(Position, bool)> = None;
         for at in (self.first().0..end.0).rev().map(Position) {
@@ -262,7 +262,7 @@ impl FrameLog {
         found.and_then(|(at, is_several)| is_several.then_some(at))
     }
 
-    /// Whether a frame from that place on is the end of this request.
+    /// Whether the log has the done of this request at or after `from`.
     pub(super) fn has_done(&self, from: Position, request: &str) -> bool {
         let before = self.pieces.partition_point(|it| it.first < from);
         self.pieces.iter().skip(before).any(|it| match &it.kept {
@@ -307,7 +307,7 @@ impl Piece {
         }
     }
 
-    /// Frames up to the last event up to this one.
+    /// Number of frames up to the last event that is not after `since`.
     fn up_to(&self, since: Ordinal) -> usize {
         match &self.kept {
             Kept::One(frame) => ordinal(frame).is_some_and(|at| at <= since).into(),
@@ -315,7 +315,7 @@ impl Piece {
         }
     }
 
-    /// The last event in it.
+    /// The last event of the piece.
     fn last(&self) -> Option<Ordinal> {
         match &self.kept {
             Kept::One(frame) => ordinal(frame),
@@ -531,7 +531,7 @@ mod tests {
         Arc::new(Frame { frame: Some(body), ..Default::default() })
     }
 
-    /// It is as long as a long conversation, and comes after each run.
+    /// A snapshot is as long as a long conversation, and comes after each run.
     #[test]
     fn a_large_snapshot_takes_the_place_of_no_event() {
         const LARGE: usize = 1024 * 1024;
@@ -558,7 +558,7 @@ mod tests {
         assert_eq!(empty.frame.frame, None);
     }
 
-    /// One that a client waits for stays until newer frames need its place.
+    /// A snapshot that a client waits for stays until newer frames need its place.
     #[test]
     fn a_large_snapshot_that_was_not_taken_is_replaced_by_none() {
         let mut log = FrameLog::default();

@@ -44,12 +44,12 @@ const FIRST_FRAME_MAX: Duration = Duration::from_secs(1);
 const BODY_MAX: Duration = Duration::from_secs(30);
 const BODY_BYTES_PER_SECOND_MIN: u64 = 16 * 1024;
 
-/// What is discarded of a body that is too large, so that a client which sends all of it before it reads sees why it is
-/// refused: its bytes, and the time in which none of them come.
+/// Limits of reading on in a body that is too large, so that a client which sends all of it before it reads sees why it
+/// is refused: bytes, and the time in which none come.
 const DISCARDED_BYTES_MAX: usize = 64 * 1024 * 1024;
 const DISCARD_SILENCE_MAX: Duration = Duration::from_millis(500);
 
-/// What some programs begin a text in UTF-8 with.
+/// Mark with which some programs begin a text in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// The routes.
@@ -65,7 +65,7 @@ pub(super) fn router(node: &Arc<Node>) -> Router {
         .with_state(Arc::clone(node))
 }
 
-/// The routes for who watches a node.
+/// The routes for programs that watch a node.
 pub(super) fn watched(node: &Arc<Node>) -> Router {
     Router::new()
         .route("/health/live", get(async || "ok\n"))
@@ -97,12 +97,12 @@ pub(super) fn refused(request: &Request, refusal: Refusal) -> Response {
     }
 }
 
-/// Whether a request is handled to its end though its client has left: that which brings request lines.
+/// Whether a request is handled to its end though its client has left: those that bring request lines are.
 pub(super) fn outlives_client<B>(request: &Request<B>) -> bool {
     request.method() == Method::POST
 }
 
-/// The answer for who is not known.
+/// The answer to a caller who is not authenticated.
 pub(super) fn unauthenticated(why: &str) -> Response {
     let refused = json!({ "refused": { "code": "unauthenticated", "message": why } });
     let scheme = [(header::WWW_AUTHENTICATE, "Bearer")];
@@ -111,7 +111,7 @@ pub(super) fn unauthenticated(why: &str) -> Response {
 
 type OfNode = State<Arc<Node>>;
 
-/// The parameters of an address. One that is not known is refused; axum's own rejection is no document.
+/// The parameters of an address. An unknown parameter is refused here, as axum's own rejection is not JSON.
 struct Parameters<T>(T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> {
@@ -136,7 +136,7 @@ struct Page {
     page_token: String,
 }
 
-/// What an address may say of a client.
+/// Options that a client may give in an address.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Options {
@@ -218,7 +218,7 @@ async fn requests(
     let (tenant, bytes_max) = (node.tenants.of(&caller.tenant), node.services.request_bytes_max);
     let (key, length) = (key(&caller, &id)?, body.size_hint().lower());
     if length > bytes_max as u64 {
-        // One that has not begun does not come then.
+        // A body that waits for 100 Continue does not come then.
         if !headers.contains_key(header::EXPECT) {
             discard(&mut body.into_data_stream()).await;
         }
@@ -238,7 +238,7 @@ async fn requests(
     let form = Form::of(options.format.as_deref(), &headers)?;
     // From here on each line is counted by itself.
     drop((body, reservation));
-    // First: of a body that is beyond a limit no conversation begins.
+    // First, so that no conversation begins for a body that is beyond a limit.
     let taken = Instant::now();
     let lines = Admitted::all(lines, &tenant)?;
     // The client may send all of them again.
@@ -319,7 +319,7 @@ fn retry(after: Duration) -> HeaderValue {
     (after.as_secs() + u64::from(after.subsec_nanos() > 0)).into()
 }
 
-/// Reads a request line. Of a body with one that is none nothing is run.
+/// Parses a request line. One line that can't be parsed refuses the whole body.
 fn request(line: &[u8]) -> Result<RpcRequestLine, Refusal> {
     let text = std::str::from_utf8(line).map_err(|error| error.to_string());
     let read = text.and_then(|text| read_message(text).map_err(|error| error.to_string()));
@@ -339,7 +339,7 @@ async fn events(
     Parameters(options): Parameters<Options>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    // What a browser sends when it connects again.
+    // Sent by a browser that connects again.
     let last = headers.get("last-event-id").and_then(|it| it.to_str().ok()?.parse().ok());
     let past = last.or(options.since).map_or(Past::Snapshot, |at| Past::Since(Ordinal(at)));
     let form = Form::of(options.format.as_deref(), &headers)?;

@@ -31,14 +31,14 @@ const KEYS_BYTES_MAX: u64 = 1024 * 1024;
 /// Seconds by which the clocks of nodes and providers may differ.
 const LEEWAY_S: u64 = 30;
 
-/// What tokens must say.
+/// Claims that tokens must have, and the keys that sign them.
 #[derive(Clone, Debug)]
 pub(crate) struct JwtRules {
     /// The file of the keys.
     pub(crate) keys: PathBuf,
-    /// Who signs them (`iss`).
+    /// The issuer of the tokens (`iss`).
     pub(crate) issuer: String,
-    /// Whom they are for (`aud`).
+    /// The audience of the tokens (`aud`).
     pub(crate) audience: String,
     /// The claim that names the tenant.
     pub(crate) tenant_claim: String,
@@ -67,13 +67,13 @@ impl Tokens {
     /// # Errors
     /// If the file can't be used.
     pub(super) fn new(rules: JwtRules) -> Result<Self> {
-        // Another part of the process may have installed one: the algorithms are the same.
+        // Another part of the process may have installed a provider: the algorithms are the same.
         RING.install_default().ok();
         let keys = Mutex::new(Arc::new(Keys::read(&rules)?));
         Ok(Self { rules, keys })
     }
 
-    /// Reads the keys again; those that were read before stay if the file can't be used.
+    /// Reads the keys again; if the file can't be used, the old ones stay.
     pub(super) fn reload(&self) -> Result<()> {
         let keys = Arc::new(Keys::read(&self.rules)?);
         *lock(&self.keys) = keys;
@@ -110,7 +110,7 @@ pub(super) fn is_jwt(token: &str) -> bool {
 
 const NOT_READABLE: &str = "the token is no JSON Web Token that can be read";
 
-/// The header of a token. It has no more of a say than which key is meant.
+/// The header of a token, which has a say only in which key is meant.
 fn header(token: &str) -> Result<Map<String, Value>, &'static str> {
     if token.len() > TOKEN_BYTES_MAX {
         return Err("the token is longer than any may be");
@@ -174,7 +174,7 @@ impl Keys {
         Ok(Self(keys))
     }
 
-    /// The key that a header means: one without an id means the only one.
+    /// The key that a header names; a header without an id means the only key.
     fn of(&self, header: &Map<String, Value>) -> Result<&Key, &'static str> {
         match header.get("kid") {
             Some(id) => id.as_str().and_then(|id| self.0.get(id)),

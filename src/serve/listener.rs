@@ -83,16 +83,16 @@ const OPEN_FILES_WANTED: u64 = 32_768;
 const OPEN_FILES_RESERVED: u64 = 4;
 const OPEN_FILES_RESERVED_MIN: u64 = 64;
 
-/// Streams of a connection.
+/// Streams of a connection at once.
 pub(super) const STREAMS_MAX: u32 = 1024;
 
-/// Bytes of requests that wait in a stream, and in all streams of a connection: that of another node has those of many
-/// clients, and one of them that sends more than is taken must not hold up the others.
+/// Bytes of requests that wait in a stream, and in all streams of a connection: a connection of another node carries
+/// the streams of many clients, and a client that sends more than is taken must not hold up the others.
 const STREAM_BYTES_MAX: u32 = 256 * 1024;
 const CONNECTION_BYTES_MAX: u32 = STREAM_BYTES_MAX * 64;
 
-/// Times between two questions of the system whether a silent client is there, of which this many may go without an
-/// answer: HTTP/1 has none of its own.
+/// TCP keepalive for HTTP/1, which has no ping of its own: time between two probes of a silent client, and how many of
+/// them may go without an answer.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 const PROBES_MAX: u32 = 2;
 
@@ -162,8 +162,8 @@ async fn begin(stdio: Stdio, mut services: Services) -> Result<Begun, NotBegun> 
     Ok(Begun { node, listener, health, router, connections_max })
 }
 
-/// Checks the files that conversations are to be stored in. What may be mended while the node runs is logged, as a disk
-/// that is full. A server may come later: it is asked beside the start of the node.
+/// Checks the files that conversations are to be stored in. A fault that may be mended while the node runs, as a full
+/// disk, is only logged. A database server may come later: it is asked beside the start of the node.
 fn check_stores(places: &[StorePlace]) -> Result<(), NotBegun> {
     for fault in places.iter().filter_map(fault_of_file) {
         match fault {
@@ -201,7 +201,7 @@ async fn serve_until(begun: Begun, signals: &mut Signals) {
     tracing::info!(%signal, "the node takes no more conversations and ends after its runs");
     tokio::select! {
         biased;
-        // A second one does not wait for anything.
+        // A second signal does not wait for anything.
         _ = end_asked(signals, &node) => {}
         () = async {
             set_not_ready(&health).await;
@@ -220,7 +220,7 @@ async fn serve_until(begun: Begun, signals: &mut Signals) {
     pauses.abort();
     losses.abort();
     turns.abort();
-    // It blocks, and sends with this runtime.
+    // This blocks, and sends with this runtime.
     spawn_blocking(move || node.traces.iter().for_each(Traces::finish)).await.ok();
 }
 
@@ -263,8 +263,8 @@ async fn end_asked(signals: &mut Signals, node: &Node) -> Signal {
     }
 }
 
-/// Reads what may have been renewed: the tenants, the keys of tokens, the certificates, and the token of the nodes.
-/// What can't be read stays as it was.
+/// Reads the files again that may have been renewed: of the tenants, the keys of tokens, the certificates, and the
+/// token of the nodes. A file that can't be read leaves in place what was read of it before.
 fn reload(node: &Node) {
     let Services { authority, certificates, peers, .. } = &node.services;
     let certificates = certificates.as_ref().map_or(Ok(()), Certificates::reload);
@@ -329,7 +329,7 @@ async fn router(node: &Arc<Node>) -> Result<(HealthReporter, Router), String> {
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let reflected = reflection().build_v1().map_err(|error| error.to_string())?;
-    // Of the name that clients of some years ago, as ghz, ask for.
+    // The older name of the service, for which clients of some years ago ask, as ghz does.
     let reflected_alpha = reflection().build_v1alpha().map_err(|error| error.to_string())?;
     let fleet = FleetServer::new(Rpc { node: Arc::clone(node) })
         .max_decoding_message_size(node.services.request_bytes_max);
@@ -337,7 +337,7 @@ async fn router(node: &Arc<Node>) -> Result<(HealthReporter, Router), String> {
     // In place of tonic's own fallback, whose answer is 200 also for who does not speak gRPC.
     let router = routes.into_axum_router().fallback(unknown).merge(http::router(node));
     let router = router.layer(middleware::from_fn_with_state(Arc::clone(node), authenticate));
-    // Whoever watches a node has no token.
+    // Programs that watch a node have no token.
     Ok((health, router.merge(health_checks(checked)).merge(http::watched(node))))
 }
 
@@ -345,7 +345,7 @@ fn health_checks<T: Health>(checked: HealthServer<T>) -> Router {
     Router::new().route_service(&format!("/{}/{{*rest}}", HealthServer::<T>::NAME), checked)
 }
 
-/// Answers what is asked for at an address that nothing is at.
+/// Answers a request to an address that does not exist.
 async fn unknown(request: Request) -> Response {
     let refusal = http::nothing_here();
     if is_grpc(&request) {
@@ -355,7 +355,7 @@ async fn unknown(request: Request) -> Response {
     }
 }
 
-/// Lets through who is served.
+/// Lets requests of callers through that the node serves.
 async fn authenticate(State(node): State<Arc<Node>>, mut request: Request, next: Next) -> Response {
     let certificate = request.extensions().get::<Certificate>().map(|it| it.0);
     let Services { authority, peers, .. } = &node.services;
@@ -381,7 +381,7 @@ async fn authenticate(State(node): State<Arc<Node>>, mut request: Request, next:
     }
 }
 
-/// Counts a call of somebody who is not served, and says so in the log, now and then as a warning.
+/// Counts a call that was not authenticated, and logs it, now and then as a warning.
 fn note_unknown(node: &Node, request: &Request, why: &str) {
     let peer = request.extensions().get::<Peer>().map(|it| it.0.to_string());
     let peer = peer.unwrap_or_default();
@@ -401,7 +401,7 @@ fn is_grpc<B>(request: &Request<B>) -> bool {
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
-/// Counts a call for its tenant. Those that another node passes on were counted there.
+/// Counts a call for its tenant. A call that another node passes on was counted there.
 fn admit(node: &Node, caller: &Caller) -> Result<(), Refusal> {
     if caller.is_node { Ok(()) } else { node.tenants.of(&caller.tenant).admit(1) }
 }
@@ -418,18 +418,18 @@ struct Certificate(Fingerprint);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Serving,
-    /// Its runs have their time to end.
+    /// The runs of the node have their time to end.
     Draining,
-    /// It holds no conversation any more.
+    /// The node has no conversation any more.
     Drained,
 }
 
-/// What the connections of a node have in common.
+/// State that all connections of a node share.
 #[derive(Clone)]
 struct Connections {
     node: Arc<Node>,
     stage: watch::Receiver<Stage>,
-    /// Dropped with each of them.
+    /// Dropped with each connection; at its end the node waits until all are.
     _open: mpsc::Sender<Infallible>,
 }
 
@@ -465,7 +465,7 @@ async fn connect(stream: TcpStream, router: Router, connections: Connections) {
         tracing::debug!(%error, "a client that has gone is noticed only when something is written for it");
     }
     let peer = stream.peer_addr().ok().map(Peer);
-    // One of HTTP/1 that reads nothing is ended by this.
+    // Ends a connection of HTTP/1 whose client reads nothing.
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(connections.node.services.times.unread));
     let stream = Box::pin(stream);
@@ -495,9 +495,9 @@ fn probe(stream: &TcpStream) -> rustix::io::Result<()> {
     sockopt::set_tcp_keepcnt(stream, PROBES_MAX)
 }
 
-/// Speaks over a connection. One that is open when the node begins to drain is told to make no more requests here. One
-/// that comes later brings a client back to its run, and is told so in the end. One over which nothing is asked for
-/// ends as well, as nothing else does that before its client has said what it speaks.
+/// Serves HTTP on a connection. A connection that is open when the node begins to drain is told to make no more
+/// requests here; one that comes later brings a client back to its run, and is told so in the end. A connection over
+/// which no request comes is ended too: until its client has said which protocol it speaks, nothing else ends it.
 async fn speak(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static + Send,
     router: Router,
@@ -561,7 +561,7 @@ async fn speak(
 /// Waits until the node leaves the stage that it is at.
 async fn left(stage: &mut watch::Receiver<Stage>) {
     let at = *stage.borrow_and_update();
-    // It has ended if nobody can say so any more.
+    // A stage that nobody can change any more is the end.
     stage.wait_for(|stage| *stage > at).await.map(drop).ok();
 }
 
@@ -576,7 +576,7 @@ mod tests {
     use axum::routing::get;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
-    /// What is answered over a connection to what was sent, once it has ended.
+    /// All bytes that answer `sent` over a connection, once it has ended.
     async fn answer(sent: &[u8]) -> String {
         let answered = || async {
             // Longer than a connection may be silent.

@@ -1,5 +1,6 @@
-//! What a node counts, in the text format of Prometheus
-//! (<https://prometheus.io/docs/instrumenting/exposition_formats/>). Nothing in it is of one conversation or tenant.
+//! The counters of a node, in the text format of Prometheus
+//! (<https://prometheus.io/docs/instrumenting/exposition_formats/>). No metric tells of a single conversation or
+//! tenant.
 
 use super::calls::{ProviderCalls, TOKENS, ToolCalls};
 use super::node::Node;
@@ -168,7 +169,7 @@ fn of_store(text: &mut Text) {
     text.histogram(name, "", &COUNTS.times);
 }
 
-/// A metric of each provider: its name, what it is, and how the calls of one are shown.
+/// A metric of each provider: its name, what it is, and how the calls of one provider are written.
 type OfProvider = (&'static str, &'static str, Kind, fn(&mut Text, &str, &str, &ProviderCalls));
 
 const OF_PROVIDERS: [OfProvider; 5] = [

@@ -1,4 +1,4 @@
-//! The conversations that are open in this process, and how clients come to them: to one that is in memory, to one
+//! The conversations that are open in this process, and how clients come to them: to a conversation in memory, to one
 //! that is opened for them (`open_conversation`), or to one that another node of the fleet holds.
 
 mod open_conversation;
@@ -33,14 +33,14 @@ use uuid::Uuid;
 /// Messages that wait for a conversation.
 const MAIL_MAX: usize = 64;
 
-/// How long a conversation is asked for that is leaving memory, or whose node does not answer: longer than the
-/// leases of a node that has died are valid.
+/// How long attempts are repeated for a conversation that is leaving memory, or whose node does not answer: longer than
+/// the leases of a node that has died are valid.
 pub(super) const TAKE_OVER_MAX: Duration = Duration::from_secs(15);
 
 /// Conversations whose settings are made at the same time: each takes a thread, and a connection to the store.
 const OPENINGS_MAX: usize = 4;
 
-/// Lists, exports, copies and deletions at the same time, each of which takes the same.
+/// Lists, exports, copies and deletions at the same time: each takes a thread and a connection to the store as well.
 const LOOKUPS_MAX: usize = 4;
 
 /// Time between two attempts.
@@ -56,7 +56,7 @@ pub(super) struct Node {
     pub(super) turns: Arc<Turns>,
     pub(super) traces: Option<Traces>,
     handles: Mutex<HashMap<Key, ConversationHandle>>,
-    /// The conversations that are being deleted, each as often as it was asked for.
+    /// The conversations that are being deleted, once for each call that deletes them.
     deleting: Mutex<Vec<Key>>,
     /// Runs that the node may still begin.
     runs: Arc<Semaphore>,
@@ -91,7 +91,7 @@ enum NotOpened {
     NoRoom(ConversationHandle),
 }
 
-/// A conversation that is being deleted; not any more once this is dropped.
+/// Marks a conversation as being deleted until this is dropped.
 pub(super) struct Deleting {
     node: Arc<Node>,
     key: Key,
@@ -106,7 +106,7 @@ impl Drop for Deleting {
     }
 }
 
-/// What a client wants.
+/// A request to attach a client.
 #[derive(Debug)]
 pub(super) struct Wanted {
     /// `None`: a new conversation.
@@ -163,7 +163,7 @@ impl Node {
         attached
     }
 
-    /// Checks that a conversation of this id may begin: every store takes it.
+    /// Checks that a conversation may begin with this id, which every kind of store must take.
     pub(super) fn check_new(&self, key: &Key) -> Result<(), Refusal> {
         if key.session.as_str().contains('\0') {
             return has_zero();
@@ -171,8 +171,8 @@ impl Node {
         self.check(key)
     }
 
-    /// Checks that an id is none that only the store has, and that this store takes it: a file may have one with a zero
-    /// character from a process of one conversation.
+    /// Checks that the id has no prefix reserved for the store, and that the configured stores can hold it: only files
+    /// can hold an id with a NUL.
     pub(super) fn check(&self, key: &Key) -> Result<(), Refusal> {
         let invalid = |why: &str| Err(Refusal::new(RefusalKind::Invalid, why));
         if key.session.as_str().contains('\0') && !self.takes_zeros() {
@@ -184,7 +184,7 @@ impl Node {
         invalid("the id of a conversation does not begin with \"tenant:\"; choose another one")
     }
 
-    /// Whether the stores take ids with zero characters: PostgreSQL has no text with one.
+    /// Whether the stores take ids with a NUL: PostgreSQL has no text with one.
     pub(super) fn takes_zeros(&self) -> bool {
         let is_postgres = |place: &StorePlace| matches!(place, StorePlace::Postgres(_));
         !self.services.places.iter().any(is_postgres)
@@ -206,7 +206,7 @@ impl Node {
             let refusal = match (refusal.kind, refusal.holder.as_deref()) {
                 (RefusalKind::Locked, Some(holder)) if self.peers.is_fleet() => {
                     match self.attach_there(holder, &key, wanted).await {
-                        // It has just let go of it, or is gone.
+                        // The holder has just let go of the conversation, or is gone.
                         Err(there)
                             if matches!(
                                 there.kind,
@@ -240,7 +240,7 @@ impl Node {
         if self.peers.is_own(holder) {
             return Err(Refusal::unavailable("the conversation leaves memory; attach again"));
         }
-        // First: its tenant may not be served any more by the time that the other node answers.
+        // First, as the tenant may not be served any more by the time that the other node answers.
         let open = self.forwarding.open(&key.namespace);
         let remote = self.peers.attach(holder, key, wanted).await?;
         self.counts.forwarded_total.fetch_add(1, Ordering::Relaxed);
@@ -251,7 +251,8 @@ impl Node {
         Ok(Attached::new(Arc::new(hello), from, to, tenant, false))
     }
 
-    /// Attaches a client to a conversation in this process; one that another node has passed on is not opened.
+    /// Attaches a client to a conversation in this process. For a client that another node has passed on none is
+    /// opened.
     async fn attach_here(
         self: &Arc<Self>,
         key: &Key,
@@ -285,7 +286,7 @@ impl Node {
             }
             Some(Err(refusal)) if refusal.kind != RefusalKind::Ending => Err(refusal),
             Some(Err(_)) | None => {
-                // Until it has released the session in the store.
+                // Waits until the conversation has released its session in the store.
                 handle.ended.changed().await.ok();
                 let why = "the conversation leaves memory; attach again";
                 Err(Refusal::new(RefusalKind::Ending, why))
@@ -315,8 +316,8 @@ impl Node {
         }
     }
 
-    /// Has conversations of the tenant that nobody uses leave memory, until there is room for so many bytes of a
-    /// request for this one, which stays.
+    /// Evicts idle conversations of the tenant until there is room for so many bytes of a request for this
+    /// conversation, which stays.
     pub(super) async fn make_room(&self, key: &Key, bytes: u64) {
         let tenant = self.tenants.of(&key.namespace);
         if !tenant.may_ever_have(bytes) {
@@ -404,8 +405,8 @@ impl Node {
         }
     }
 
-    /// Of the conversations that may leave memory, the one that nobody has used for the longest time. It is chosen for
-    /// one client alone. Without a store it is one that was only watched, as any other would be lost.
+    /// The conversation that may leave memory and that nobody has used for the longest time, chosen for one client
+    /// alone. Without a store only a conversation that was only watched is chosen, as any other would be lost.
     fn longest_idle<'a>(
         &self,
         all: &'a HashMap<Key, ConversationHandle>,
@@ -422,8 +423,7 @@ impl Node {
         Some(handle)
     }
 
-    /// Ends the conversations that other processes can take: this one was stopped for so long that they may
-    /// have.
+    /// Ends all conversations: the process was stopped for so long that other processes may have taken them.
     pub(super) fn was_paused(&self) {
         let why =
             "the node was stopped for a while and has let go of its conversations; attach again";
@@ -452,8 +452,8 @@ impl Node {
         self.is_draining.load(Ordering::Relaxed)
     }
 
-    /// Ends all conversations, and all clients of others: each after its run, and those that have not ended by then at
-    /// once.
+    /// Ends all conversations, and all clients that are passed on: each after its run, or at once when the time for
+    /// that is over.
     pub(super) async fn drain(&self) {
         self.is_draining.store(true, Ordering::Relaxed);
         self.forwarding.end_idle();
@@ -462,7 +462,7 @@ impl Node {
         if timeout(times.drain, self.emptied()).await.is_err() {
             self.forwarding.end_all();
             self.tell_all(|| Mail::Stop);
-            // What a store or a client takes.
+            // Time for stores and clients to take the last of it.
             timeout(times.flush, self.emptied()).await.ok();
         }
     }
@@ -488,7 +488,7 @@ impl Node {
             |(key, handle): (&Key, &ConversationHandle)| whom(key).then(|| handle.mail.clone());
         let all: Vec<_> = self.lock_handles().iter().filter_map(to).collect();
         for to in all {
-            // One whose mailbox is full is told when it has read what is in it.
+            // A conversation whose mailbox is full is told when it has read the messages in it.
             let mail = mail();
             if let Err(mpsc::error::TrySendError::Full(mail)) = to.try_send(mail) {
                 tokio::spawn(async move { to.send(mail).await.ok() });
@@ -496,7 +496,7 @@ impl Node {
         }
     }
 
-    /// From here on, and until this is dropped, the conversation is not opened here.
+    /// Keeps this node from opening the conversation until the result is dropped.
     pub(super) fn deleting(self: &Arc<Self>, key: &Key) -> Deleting {
         self.lock_deleting().push(key.clone());
         Deleting { node: Arc::clone(self), key: key.clone() }
@@ -511,14 +511,14 @@ impl Node {
         self.lock_handles().contains_key(key)
     }
 
-    /// Ends the conversations of the tenants that are not served any more, and their clients that are passed on.
+    /// Ends the conversations of tenants that are not served any more, and their clients that are passed on.
     pub(super) fn end_unserved(&self, is_served: impl Fn(&Namespace) -> bool) {
         self.forwarding.end_unserved(&is_served);
         let is_meant = |key: &Key| !is_served(&key.namespace);
         self.tell(is_meant, || Mail::Fail(Box::new(Refusal::unserved())));
     }
 
-    /// Ends a conversation, if it is open, and waits until it has released its session. Says whether it was.
+    /// Ends a conversation if it is open, and waits until it has released its session. Returns whether it was open.
     pub(super) async fn end(&self, key: &Key, refusal: Refusal) -> bool {
         let handle = self.lock_handles().get(key).cloned();
         let Some(mut handle) = handle else { return false };
@@ -533,18 +533,18 @@ fn has_zero() -> Result<(), Refusal> {
     Err(Refusal::new(RefusalKind::Invalid, why))
 }
 
-/// Has a conversation leave memory that nobody uses, and waits until it has; one that somebody uses by now stays.
+/// Has an idle conversation leave memory, and waits until it has; a conversation that somebody uses by now stays.
 async fn leave(mut idle: ConversationHandle) {
     let (to, answer) = oneshot::channel();
     idle.mail.send(Mail::MakeRoom(to)).await.ok();
-    // One that has ended meanwhile gives no answer.
+    // A conversation that has ended meanwhile gives no answer.
     if answer.await.unwrap_or(true) {
         idle.ended.changed().await.ok();
     }
 }
 
-/// Whether a client is refused for what another one wanted, who has had the conversation opened at the same moment: by
-/// itself it can only find one or begin one.
+/// Whether a refusal answers another client, which has had the conversation opened at the same moment in another mode:
+/// in its own mode this client can't be refused so.
 fn is_of_another(refusal: &Refusal, mode: OpenMode) -> bool {
     match refusal.kind {
         RefusalKind::NotFound => mode != OpenMode::Resume,

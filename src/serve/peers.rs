@@ -40,23 +40,24 @@ const REQUESTS_MAX: usize = 16;
 /// Connections to another node at once.
 const CONNECTIONS_MAX: usize = 32;
 
-/// Streams of a connection from which on another one is opened, and those that one has at most: its server allows
-/// `STREAMS_MAX`, and counts one that was ended a moment longer.
+/// Streams of a connection from which on another connection is opened, and streams of a connection at most: the server
+/// allows `STREAMS_MAX`, and counts a stream that was ended a moment longer.
 const STREAMS_FEW: usize = 128;
 const STREAMS_OWN_MAX: usize = STREAMS_MAX as usize - 64;
 
 /// Time after which a connection without a stream is closed.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
-/// Bytes of a stream that its client has not taken yet, and of all streams of a connection: as a client that reads
-/// nothing must not hold up the others, the connection has room for what all of its streams may hold.
+/// Bytes that a client has not taken yet of its stream, and of all streams of a connection: the connection has room for
+/// all that its streams may hold, as a client that reads nothing must not hold up the others.
 const STREAM_BYTES_MAX: u32 = 64 * 1024;
 const CONNECTION_BYTES_MAX: u32 = STREAM_BYTES_MAX * STREAMS_MAX;
 
 /// How a node speaks to the others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PeerRules {
-    /// Its own address, as the others reach it: `http://HOST:PORT`, or `https://…`; `None`: it is alone.
+    /// The address of this node, as the others reach it: `http://HOST:PORT`, or `https://…`; `None`: there are no
+    /// others.
     pub(crate) own: Option<String>,
     pub(crate) credentials: Arc<Credentials>,
 }
@@ -65,7 +66,8 @@ pub(crate) struct PeerRules {
 #[derive(Debug)]
 pub(super) struct Peers {
     rules: PeerRules,
-    /// By the address. Those that nobody uses go when another is asked for: an address may be none any more.
+    /// Connections by the address of the node. Unused ones are closed when another is asked for: the node may be gone
+    /// for good.
     connections: Mutex<HashMap<String, Vec<Connection>>>,
 }
 
@@ -73,9 +75,9 @@ pub(super) struct Peers {
 #[derive(Debug)]
 struct Connection {
     channel: Channel,
-    /// Has a permit for each stream that may still begin.
+    /// A permit for each stream that may still begin.
     places: Arc<Semaphore>,
-    /// When the newest of its streams began.
+    /// When the newest stream of the connection began.
     used: Instant,
 }
 
@@ -230,9 +232,9 @@ fn message(session: &SessionId, wanted: &Wanted) -> Attach {
     }
 }
 
-/// What another node says, for the client of this one.
+/// The refusal for a client of this node, from the status that another node has given.
 pub(super) fn refusal(status: &Status) -> Refusal {
-    // That of a connection, and not of the node. Its text names parts of this program.
+    // The status is of a connection, and not of the node; its text names parts of this program.
     if let Some(error) = status.source() {
         tracing::debug!(%status, %error, "the connection to another node was lost, or not made");
         let why = "the node that holds the conversation can't be reached; try again";
@@ -288,7 +290,7 @@ impl Connection {
         self.streams() == 0 && self.used.elapsed() > IDLE_MAX
     }
 
-    /// A stream may begin while the permit is held.
+    /// Takes the permit for a stream, if there is one left.
     fn take(&mut self) -> Option<(Channel, OwnedSemaphorePermit)> {
         self.used = Instant::now();
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;

@@ -146,7 +146,7 @@ mod tests {
             let begin = Instant::now();
             let mut rate = Rate::new(burst, begin);
             let (mut taken, mut asks_at) = (0, begin);
-            // One that waits takes as often as it may.
+            // A request that waits takes as often as it may.
             let mut wait_until = |rate: &mut Rate, until: Instant| {
                 while asks_at <= until {
                     match rate.take_waiting(asks_at) {
@@ -167,7 +167,7 @@ mod tests {
                 }
                 assert_eq!(called, Ok(()), "call {number} of a burst of {burst}");
             }
-            // It waits for the calls in turn, and not for ever.
+            // The waiting requests wait for the calls in turn, and not for ever.
             assert!(taken >= 10, "{taken} of a burst of {burst}");
         }
     }
@@ -181,7 +181,7 @@ mod tests {
             assert_eq!(call(begin), Ok(()), "{more} more of {burst}");
             let wait = call(begin).expect_err("the rate is used up");
             let again = call(begin + wait);
-            // It was refused as a call, or as what it brings, once each.
+            // A call is refused by itself, or for the requests that it brings, once each.
             let taken = again.or_else(|further| call(begin + wait + further));
             assert_eq!(taken, Ok(()), "{more} more of {burst}");
         }

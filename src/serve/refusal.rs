@@ -6,7 +6,7 @@ use crate::store::{AWAY, EXISTS, HELD_BY};
 use crate::support::terminal::escape_control;
 use std::time::Duration;
 
-/// What the log says of a store that can't do what is wanted of it.
+/// Log line for a store that can't do what is wanted of it.
 pub(super) const STORE_UNUSABLE: &str = "the store can't be used at the moment";
 
 /// Why a client is not served, or not any more.
@@ -17,25 +17,25 @@ pub(super) struct Refusal {
     pub(super) message: String,
     /// The address of the node that holds the conversation, if that is known.
     pub(super) holder: Option<String>,
-    /// When it may be tried again, if a limit is reached.
+    /// Time after which the call may be made again, if a limit is reached.
     pub(super) retry_after: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RefusalKind {
-    /// What was asked for can't be meant so.
+    /// The request makes no sense as it is.
     Invalid,
     /// There is no such conversation.
     NotFound,
-    /// There is one of this id already.
+    /// There is a conversation of this id already.
     Exists,
-    /// Another process holds it.
+    /// Another process holds the conversation.
     Locked,
     /// A limit is reached.
     Exhausted,
-    /// A request is larger than any may be.
+    /// A request is larger than requests may be.
     TooLarge,
-    /// It may be tried again at once, also at another node.
+    /// The call may be made again at once, also at another node.
     Unavailable,
     /// The conversation has just left memory; it comes back when it is asked for again.
     Ending,
@@ -52,7 +52,7 @@ impl Refusal {
         Self { kind, message: message.into(), holder: None, retry_after: None }
     }
 
-    /// A limit is reached; after that time it may be tried again.
+    /// Refuses a call that reaches a limit; after `retry_after` it may be made again.
     pub(super) fn exhausted(message: impl Into<String>, retry_after: Duration) -> Self {
         Self { retry_after: Some(retry_after), ..Self::new(RefusalKind::Exhausted, message) }
     }

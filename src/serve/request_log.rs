@@ -1,5 +1,5 @@
-//! The requests that a conversation has seen since it is in memory, by which one that is sent again is not
-//! run again, and by which frames go to those whom they are for. Pure.
+//! The requests that a conversation has seen since it is in memory, so that a request that is sent again is not run
+//! again, and frames go to the clients that they are for. Pure.
 
 use super::frame_log::{Audience, Position};
 use crate::protocol::command::Extension;
@@ -11,22 +11,22 @@ use std::sync::Arc;
 /// Requests that have ended and are remembered, the newest ones.
 const ENDED_MAX: usize = 256;
 
-/// Requests that were refused and are remembered, beside the others: they may be many.
+/// Refused requests that are remembered, beside the others: there may be many of them.
 const REFUSED_MAX: usize = 64;
 
 /// Bytes of the errors of requests that have ended.
 const ENDED_BYTES_MAX: usize = 256 * 1024;
 
-/// What is known of a request that arrives.
+/// What the log knows of a request that arrives.
 #[derive(Debug)]
 pub(super) enum Seen {
-    /// Nothing: it is to be handled.
+    /// Nothing: the request is new, and to be handled.
     No,
-    /// It has this id, and asks for something else.
+    /// Another request had this id, and asked for something else.
     Other,
-    /// It has no done yet.
+    /// The request has no done yet.
     Open {
-        /// Where its first frame stands.
+        /// Position of the first frame of the request.
         first: Position,
     },
     Ended(Ended),
@@ -35,11 +35,11 @@ pub(super) enum Seen {
 /// A request that has ended.
 #[derive(Debug)]
 pub(super) struct Ended {
-    /// Position of its first frame.
+    /// Position of the first frame of the request.
     pub(super) first: Position,
-    /// Its error, if it had one, and its done.
+    /// The error of the request, if it had one, and its done.
     pub(super) last: Vec<Arc<Frame>>,
-    /// It has started a run.
+    /// The request has started a run.
     pub(super) has_run: bool,
 }
 
@@ -57,27 +57,27 @@ pub(super) struct RequestLog {
 
 #[derive(Debug)]
 struct Known {
-    /// Hash of what it asks for.
+    /// Hash of what the request asks for.
     content: u64,
-    /// Bytes of what it says, if that becomes a part of the conversation.
+    /// Bytes of the prompt and its attachments, if they become a part of the conversation.
     said_bytes: usize,
     first: Position,
-    /// It has started a run, which all clients see.
+    /// The request has started a run, which all clients see.
     has_run: bool,
-    /// What clients that were there for its run can answer.
+    /// Extensions of clients that were attached during the run, which can answer its questions.
     answerers: BTreeSet<Extension>,
-    /// Its error and its done.
+    /// The error of the request and its done.
     last: Vec<Arc<Frame>>,
     is_open: bool,
 }
 
 impl RequestLog {
-    /// Whether there was none, but for those that were refused.
+    /// Whether there was no request yet, or only refused ones.
     pub(super) fn is_empty(&self) -> bool {
         self.open == 0 && self.ended.is_empty()
     }
 
-    /// Notes a request of a client, whose first frame will stand at `at` if it is new.
+    /// Notes a request of a client; if it is new, `at` is the position of its first frame.
     pub(super) fn arrived(&mut self, id: &str, content: u64, at: Position) -> Seen {
         if let Some(known) = self.known.get_mut(id).filter(|known| !known.is_refused()) {
             if known.content != content {
@@ -119,7 +119,7 @@ impl RequestLog {
         self.known.get(id).is_some_and(|known| !known.is_open && !known.is_refused())
     }
 
-    /// Notes how much a request says.
+    /// Notes the bytes of a request that become a part of the conversation.
     pub(super) fn says(&mut self, id: &str, bytes: usize) {
         if let Some(known) = self.known.get_mut(id) {
             known.said_bytes = bytes;
@@ -133,12 +133,12 @@ impl RequestLog {
         }
     }
 
-    /// Whether there was such a client for the run of this request.
+    /// Whether a client with this extension was attached during the run of this request.
     pub(super) fn had_answerer(&self, id: &str, extension: Extension) -> bool {
         self.known.get(id).is_some_and(|known| known.answerers.contains(&extension))
     }
 
-    /// Has a request that has ended be handled once more: it is open again.
+    /// Opens a request that has ended once more.
     pub(super) fn reopen(&mut self, id: &str, at: Position) {
         let Some(known) = self.known.get_mut(id).filter(|known| !known.is_open) else { return };
         (known.first, known.is_open) = (at, true);
@@ -148,7 +148,7 @@ impl RequestLog {
         self.open += 1;
     }
 
-    /// Forgets a request that was refused: nobody is to be shown that.
+    /// Forgets a request that was refused, so that its refusal is shown to nobody.
     pub(super) fn forget_refused(&mut self, id: &str) {
         if self.known.get(id).is_some_and(Known::is_refused) {
             self.known.remove(id);
@@ -156,7 +156,7 @@ impl RequestLog {
         }
     }
 
-    /// Notes a frame; says whom it is for.
+    /// Notes a frame; returns which clients it is for.
     pub(super) fn frame(&mut self, frame: &Arc<Frame>) -> Audience {
         let Some(known) = self.known.get_mut(&frame.request_id) else { return Audience::All };
         match &frame.frame {
@@ -207,7 +207,7 @@ impl RequestLog {
         self.runs
     }
 
-    /// Bytes of what was said by the requests that have started a run, or joined one, since this was asked.
+    /// Bytes of the requests that have started a run, or joined one, since the last call.
     pub(super) fn take_begun_bytes(&mut self) -> usize {
         std::mem::take(&mut self.begun_bytes)
     }
@@ -223,8 +223,8 @@ impl RequestLog {
 }
 
 impl Known {
-    /// Nothing came of it, so that it may be sent again. Its frames are remembered for a client that was not shown
-    /// them.
+    /// Whether nothing came of the request, so that it may be sent again. Its frames are remembered for a client that
+    /// was not shown them.
     fn is_refused(&self) -> bool {
         !self.is_open && !self.has_run && self.last.len() > 1
     }

@@ -37,7 +37,7 @@ pub(super) const OWN_ONLY_HEADER: &str = "x-duologue-own-only";
 /// (<https://github.com/grpc/proposal/blob/master/A6-client-retries.md>).
 pub(super) const RETRY_HEADER: &str = "grpc-retry-pushback-ms";
 
-/// The header of the time that a client waits for an answer
+/// The header with the time for which a client waits for an answer
 /// (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
 const TIMEOUT_HEADER: &str = "grpc-timeout";
 
@@ -132,8 +132,8 @@ impl Fleet for Rpc {
     }
 }
 
-/// Passes the requests of a client on, to the end of its side of the stream, or until the stream of frames is gone: a
-/// client that leaves its side open would else hold its connection.
+/// Passes the requests of a client on, to the end of its side of the stream, or until the stream of frames is dropped:
+/// a client that leaves its side open would otherwise hold its connection.
 async fn ask(
     mut asker: Asker,
     mut messages: Streaming<ConverseRequest>,
@@ -146,7 +146,7 @@ async fn ask(
                 Ok(Some(ConverseRequest { message: Some(Message::Request(line)) })) => {
                     asker.send(line).await;
                 }
-                // It is answered as a line without a member.
+                // The message is answered as a line without a member.
                 Ok(Some(_)) => asker.send(Default::default()).await,
                 Ok(None) => return None,
                 Err(status) => return unreadable(&status, bytes_max),
@@ -177,7 +177,7 @@ async fn first(
     Ok(first.and_then(|it| it.message))
 }
 
-/// Why a message of a stream can't be read, and with it none that follows; `None`: its client has left.
+/// The refusal of a message that can't be read, which ends its stream; `None`: the client has left.
 fn unreadable(error: &Status, bytes_max: usize) -> Option<Refusal> {
     let code = error.code();
     if code == Code::Cancelled {
@@ -212,7 +212,7 @@ fn lines(hello: Arc<Frame>, frames: Shown, until: Option<Instant>) -> Lines {
     stream::unfold(Some(all.boxed()), next).boxed()
 }
 
-/// What `answer` gives, if the client still waits for it.
+/// Awaits `answer` for as long as the client waits for it.
 async fn within<T>(
     until: Option<Instant>,
     answer: impl Future<Output = Result<T, Refusal>>,
@@ -243,11 +243,11 @@ fn deadline<T>(request: &Request<T>) -> Option<Instant> {
         "n" => Duration::from_nanos(1),
         _ => return None,
     };
-    // A time beyond the clock is none.
+    // A deadline beyond the clock's range means no deadline.
     Instant::now().checked_add(unit.saturating_mul(count))
 }
 
-/// What an attach message wants.
+/// The request to attach that an attach message makes.
 fn wanted(attach: fleet::Attach, headers: &MetadataMap) -> Result<Wanted, Status> {
     let mode = match fleet::Opening::try_from(attach.opening) {
         Ok(fleet::Opening::Either) => OpenMode::Either,
@@ -284,7 +284,7 @@ fn named(id: &str) -> Result<Option<SessionId>, Status> {
     SessionId::parse(id).map_err(|error| Status::invalid_argument(format!("session_id: {error}")))
 }
 
-/// Who has sent a request: nobody's are let through.
+/// The caller of a request. Requests without one were refused before.
 fn caller<T>(request: &Request<T>) -> Caller {
     request.extensions().get().cloned().unwrap_or_default()
 }
@@ -295,7 +295,7 @@ fn key<T>(request: &Request<T>, id: &str) -> Result<Key, Status> {
     Ok(Key { namespace: caller(request).tenant, session })
 }
 
-/// What the node is, and how much it holds.
+/// Version and load of the node.
 pub(super) fn info(node: &Node) -> ServerInfoResponse {
     let counts = &node.counts;
     ServerInfoResponse {
@@ -309,7 +309,7 @@ pub(super) fn info(node: &Node) -> ServerInfoResponse {
     }
 }
 
-/// A refusal as gRPC has it.
+/// The gRPC status of a refusal.
 pub(super) fn status(refusal: Refusal) -> Status {
     let Refusal { kind, message, retry_after, .. } = refusal;
     let mut status = match kind {

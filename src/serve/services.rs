@@ -1,4 +1,4 @@
-//! What the command line gives this front end: the settings of each conversation, and the rules of the node.
+//! Settings from the command line for this front end: those of each conversation, and the rules of the node.
 
 use super::auth::Authority;
 use super::peers::PeerRules;
@@ -15,13 +15,13 @@ use url::Url;
 /// Makes the settings of a conversation. May read files and stores.
 pub(crate) type Opener = Arc<dyn Fn(Opening) -> anyhow::Result<HostSettings> + Send + Sync>;
 
-/// What this front end needs of the others.
+/// All that this front end is started with.
 pub(crate) struct Services {
     pub(crate) listen: SocketAddr,
     pub(crate) opener: Opener,
-    /// The stored conversations, if they are stored.
+    /// Lists and reads the stored conversations, if there is a store.
     pub(crate) library: Option<Library>,
-    /// Where they are stored.
+    /// The stores of the conversations; without any they are in memory alone.
     pub(crate) places: Vec<StorePlace>,
     pub(crate) times: Times,
     /// Bytes that a request may have.
@@ -31,7 +31,7 @@ pub(crate) struct Services {
     /// `None`: without TLS.
     pub(crate) certificates: Option<Certificates>,
     pub(crate) peers: PeerRules,
-    /// Where traces are sent to, if they are.
+    /// The collector of traces, if there is one.
     pub(crate) collector: Option<Url>,
 }
 

@@ -1,5 +1,5 @@
-//! The stored conversations, for lists, exports, copies and deletions. In threads, as a store may be slow, of which a
-//! tenant has few and the node a few more.
+//! Stored conversations: lists, exports, copies, deletions. Each runs in a thread, as a store may be slow; threads are
+//! limited per tenant and per node.
 
 use super::auth::Caller;
 use super::node::{ATTEMPT_INTERVAL, Key, Node, TAKE_OVER_MAX};
@@ -24,10 +24,10 @@ use uuid::Uuid;
 const PAGE_MAX: usize = 1000;
 const PAGE: usize = 100;
 
-/// Where a page of the list begins: after the session with this time and id.
+/// Start of a page of the list: after the session with this time and id.
 type Place = (i64, String);
 
-/// Does `work` in a thread, once there is one.
+/// Runs `work` on the library in a thread, once there is one.
 async fn find<T: Send + 'static>(
     node: &Node,
     namespace: &Namespace,
@@ -42,8 +42,8 @@ async fn find<T: Send + 'static>(
     in_turn(&tenant, &node.lookups, move || work(library)).await
 }
 
-/// Does `work` in a thread, after what its tenant has asked for before. The thread keeps its permits if nobody
-/// waits for the answer any more.
+/// Runs `work` in a thread, after earlier work of its tenant. The thread keeps its permits if nobody waits for the
+/// answer any more.
 async fn in_turn<T: Send + 'static>(
     tenant: &Tenant,
     node: &Arc<Semaphore>,
@@ -92,7 +92,7 @@ pub(super) async fn list(
     };
     let after = after(&request.page_token, node.takes_zeros())?;
     find(node, &caller.tenant, move |library| {
-        // One more shows whether another page follows.
+        // One session more shows whether another page follows.
         let listing = library.newest(after.as_ref(), size + 1).map_err(failed)?;
         for loss in &listing.losses {
             tracing::warn!("not all sessions can be listed: {}", escape_control(loss));
@@ -102,7 +102,7 @@ pub(super) async fn list(
     .await
 }
 
-/// What a page token says; `None`: the first page. `takes_zeros`: whether the id in it may have zero characters.
+/// Parses a page token; `None`: the first page. `takes_zeros`: whether the id in it may have a NUL.
 fn after(token: &str, takes_zeros: bool) -> Result<Option<Place>, Refusal> {
     if token.is_empty() {
         return Ok(None);
@@ -132,7 +132,7 @@ fn session(summary: Summary) -> Session {
     Session { session_id: id, title, turns, bytes, created_ms, updated_ms }
 }
 
-/// One of the list.
+/// The entry of one conversation in the list.
 pub(super) async fn get(node: &Node, key: Key) -> Result<Session, Refusal> {
     node.check(&key)?;
     let Key { namespace, session: wanted } = key;
@@ -143,11 +143,11 @@ pub(super) async fn get(node: &Node, key: Key) -> Result<Session, Refusal> {
     .await
 }
 
-/// Deletes a conversation. One that is open is ended first, here or at the node that holds it.
+/// Deletes a conversation. An open one is ended first, here or at the node that holds it.
 pub(super) async fn delete(node: &Arc<Node>, key: Key, is_forwarded: bool) -> Result<(), Refusal> {
     node.check(&key)?;
     if node.services.library.is_some() {
-        // A store that can't delete it keeps it, and then it does not end either.
+        // First, as a conversation that its store can't delete is not ended either.
         let session = key.session.clone();
         let read = move |library: Library| {
             let why = |error| failed(format!("nothing was deleted: {error}"));
@@ -158,7 +158,7 @@ pub(super) async fn delete(node: &Arc<Node>, key: Key, is_forwarded: bool) -> Re
     // Clients that come back meanwhile are told to wait, and don't have it opened again.
     let _deleting = node.deleting(&key);
     let was_open = node.end(&key, was_deleted()).await;
-    // The memory is all that it can be in.
+    // Without a store the conversation is in memory or nowhere.
     if node.services.library.is_none() {
         let why = "there is no such conversation in memory, and this node stores none";
         return was_open.then_some(()).ok_or_else(|| Refusal::new(RefusalKind::NotFound, why));
@@ -172,7 +172,7 @@ pub(super) async fn delete(node: &Arc<Node>, key: Key, is_forwarded: bool) -> Re
         };
         let holder = refusal.holder.as_deref().filter(|_| node.peers.is_fleet());
         let refusal = match holder {
-            // It was about to be opened, or to leave memory.
+            // The conversation was about to be opened, or to leave memory.
             Some(own) if node.peers.is_own(own) => {
                 was_there |= node.end(&key, was_deleted()).await;
                 refusal
@@ -180,7 +180,7 @@ pub(super) async fn delete(node: &Arc<Node>, key: Key, is_forwarded: bool) -> Re
             Some(holder) if !is_forwarded => {
                 let there = node.peers.delete(holder, &key.namespace, &key.session).await;
                 match there {
-                    // It has just let go of it, or is gone, and may have deleted it before.
+                    // The holder has just let go of the conversation, or is gone, and may have deleted it before.
                     Err(there)
                         if matches!(there.kind, RefusalKind::Locked | RefusalKind::Unavailable) =>
                     {
@@ -199,17 +199,17 @@ pub(super) async fn delete(node: &Arc<Node>, key: Key, is_forwarded: bool) -> Re
     }
 }
 
-/// Why the clients of a conversation end that is deleted.
+/// The refusal for the clients of a conversation that is deleted.
 fn was_deleted() -> Refusal {
     Refusal::new(RefusalKind::NotFound, "the conversation was deleted")
 }
 
-/// Deletes a conversation that no other process holds; one that `was_there` may be missing by now.
+/// Deletes a conversation that no other process holds. If it `was_there`, it may be missing by now.
 async fn delete_here(node: &Node, key: &Key, was_there: bool) -> Result<(), Refusal> {
     let session = key.session.clone();
     find(node, &key.namespace, move |library| match library.delete_here(&session) {
         Ok(Deleted::Whole | Deleted::ButLog) => Ok(()),
-        // It had no turn yet, or another node has deleted it.
+        // The conversation had no turn yet, or another node has deleted it.
         Ok(Deleted::Missing) if was_there => Ok(()),
         Ok(Deleted::Missing) => Err(not_found(&session)),
         Err((message, Some(holder))) => {
@@ -221,7 +221,7 @@ async fn delete_here(node: &Node, key: &Key, was_there: bool) -> Result<(), Refu
     .await
 }
 
-/// The frames of an export: hello, and what was said.
+/// The frames of an export: hello, and a snapshot.
 pub(super) async fn export(node: &Node, key: Key) -> Result<Vec<Frame>, Refusal> {
     node.check(&key)?;
     let Key { namespace, session } = key;
@@ -318,7 +318,7 @@ mod tests {
         assert!(after("x", true).is_err() && after("1:\0", false).is_err());
     }
 
-    /// Also if nobody waits for them any more.
+    /// Threads count also when nobody waits for them any more.
     #[tokio::test]
     async fn a_tenant_has_few_threads_at_once() {
         let tenants = Tenants::new(Limits::default(), Arc::default());
@@ -332,7 +332,7 @@ mod tests {
             async move {
                 let work = move || {
                     started.send(name).expect("a test");
-                    // It fails once the other end is gone.
+                    // This fails once the other end is gone.
                     opened.lock().expect("no panic").recv().ok();
                     Ok(())
                 };

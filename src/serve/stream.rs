@@ -16,10 +16,10 @@ use tokio::sync::{Notify, mpsc};
 /// Frames that wait in the stream of a client.
 const STREAM_FRAMES_MAX: usize = 32;
 
-/// What a conversation and the stream of a client know of each other.
+/// State that a conversation and the stream of a client share.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// What the stream has still to give.
+    /// Frames that the stream has still to give.
     queue: Mutex<mpsc::Receiver<Arc<Frame>>>,
     /// The conversation waits for room in the stream.
     is_awaited: AtomicBool,
@@ -27,7 +27,7 @@ pub(super) struct Link {
     unwritten_snapshot_bytes: AtomicUsize,
     /// The connection has written a snapshot since the conversation has looked.
     has_written_snapshot: AtomicBool,
-    /// Wakes it, also when the stream has ended.
+    /// Wakes the conversation, also when the stream has ended.
     room: Arc<Notify>,
     /// Why the stream ends.
     outcome: OnceLock<Result<(), Refusal>>,
@@ -37,13 +37,13 @@ pub(super) struct Link {
 #[derive(Debug)]
 pub(super) struct Frames {
     link: Arc<Link>,
-    /// Bytes of the snapshot that its connection writes: it asks for more once it has.
+    /// Bytes of the snapshot that the connection is writing: it polls for more once that is written.
     writes: usize,
     is_over: bool,
 }
 
 impl Frames {
-    /// A stream, and what fills it. `room` wakes the conversation.
+    /// A stream, and the sender that fills it. `room` wakes the conversation.
     pub(super) fn new(room: Arc<Notify>) -> (mpsc::Sender<Arc<Frame>>, Self) {
         let (to, from) = mpsc::channel(STREAM_FRAMES_MAX);
         let link = Link {
@@ -108,7 +108,7 @@ pub(super) fn snapshot_bytes(frame: &Frame) -> usize {
 }
 
 impl Link {
-    /// The conversation is woken once the stream takes something.
+    /// Has the conversation be woken once the stream takes something.
     pub(super) fn await_room(&self) {
         self.is_awaited.store(true, Ordering::Release);
     }
@@ -123,18 +123,18 @@ impl Link {
         self.unwritten_snapshot_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether the connection has written a snapshot since this was asked before.
+    /// Whether the connection has written a snapshot since the last call.
     pub(super) fn has_written_snapshot(&self) -> bool {
         self.has_written_snapshot.swap(false, Ordering::Relaxed)
     }
 
-    /// Notes why the stream ends, once it has all frames that it was given.
+    /// Notes why the stream ends, which it does after the frames that were sent to it.
     pub(super) fn end(&self, outcome: Result<(), Refusal>) {
         // The first reason counts.
         self.outcome.set(outcome).ok();
     }
 
-    /// Drops what the stream has still to give: nobody takes it.
+    /// Drops the frames that the stream has still to give: nobody takes them.
     pub(super) fn forget(&self) {
         let mut queue = self.queue();
         queue.close();

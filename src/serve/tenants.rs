@@ -1,4 +1,4 @@
-//! What each tenant has of a node, and what it may have.
+//! The share of each tenant in a node, and its limits.
 
 use super::rate::Rate;
 use super::refusal::{Refusal, RefusalKind};
@@ -12,17 +12,17 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
-/// Tenants from which on those that have nothing here are forgotten.
+/// Number of tenants from which on unused ones are forgotten.
 const TENANTS_KEPT: usize = 1024;
 
 /// When a client may try again where a limit is reached whose end is not known.
 pub(super) const RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// Lists, exports, copies and deletions of a tenant at the same time, of those of the node: further ones
-/// wait for one of the same tenant to end, and leave the rest to others.
+/// Lists, exports, copies and deletions of a tenant at the same time, of those of the node: further ones wait for one
+/// of the same tenant to end, and leave the others of the node to other tenants.
 const TENANT_LOOKUPS_MAX: usize = 2;
 
-/// Time in which the rate of a tenant takes all requests of one body: what the tenant sends after it waits for as long.
+/// Time in which the rate of a tenant takes all requests of one body: later requests of the tenant wait for as long.
 const BODY_RATE_MAX: Duration = Duration::from_secs(60);
 
 /// The tenants that were seen.
@@ -34,14 +34,14 @@ pub(super) struct Tenants {
     all: Mutex<HashMap<Namespace, Arc<Tenant>>>,
 }
 
-/// What a tenant has of this node.
+/// The share of a tenant in this node.
 #[derive(Debug)]
 pub(super) struct Tenant {
-    /// Runs that it may still begin.
+    /// Runs that the tenant may still begin.
     pub(super) runs: Arc<Semaphore>,
-    /// Threads that it may still have read the store.
+    /// Threads that the tenant may still have read the store.
     pub(super) lookups: Arc<Semaphore>,
-    /// Bytes that it may have in memory.
+    /// Bytes that the tenant may have in memory.
     bytes_max: u64,
     bytes: AtomicU64,
     conversations: AtomicUsize,
@@ -97,7 +97,7 @@ impl Tenant {
         }
     }
 
-    /// Refuses something of it because of a limit.
+    /// Refuses a call of the tenant because of a limit.
     pub(super) fn beyond(&self, why: impl Into<String>, retry_after: Duration) -> Refusal {
         self.limited.fetch_add(1, Ordering::Relaxed);
         Refusal::exhausted(why, retry_after)
@@ -108,12 +108,12 @@ impl Tenant {
         rate.is_none_or(|rate| rate.is_unused(now))
     }
 
-    /// Takes so many requests, or none of them.
+    /// Counts so many requests, or none of them.
     pub(super) fn admit(&self, requests: u32) -> Result<(), Refusal> {
         self.take(|rate, now| rate.take(requests, now)).map_err(|wait| self.beyond_rate(wait))
     }
 
-    /// Takes so many more requests of a call that was taken, or none of them.
+    /// Counts so many more requests of a call that was counted, or none of them.
     pub(super) fn admit_more(&self, requests: u32) -> Result<(), Refusal> {
         self.take(|rate, now| rate.take_more(requests, now)).map_err(|wait| self.beyond_rate(wait))
     }
@@ -166,10 +166,10 @@ impl Tenant {
         self.beyond(why, wait)
     }
 
-    /// Whether it has as many bytes in memory as it may.
+    /// Checks that the tenant has fewer bytes in memory than it may.
     ///
     /// # Errors
-    /// What to do then.
+    /// The limit is reached; the message says what to do.
     pub(super) fn check_bytes(&self) -> Result<(), Refusal> {
         self.check_more(0)
     }
@@ -178,12 +178,12 @@ impl Tenant {
         self.lack(bytes).map_or(Ok(()), |why| Err(self.beyond(why, RETRY_AFTER)))
     }
 
-    /// Whether so many bytes fit if it has no others in memory.
+    /// Whether so many bytes fit while the tenant has no others in memory.
     pub(super) fn may_ever_have(&self, bytes: u64) -> bool {
         bytes < self.bytes_max || self.bytes_max == u64::MAX
     }
 
-    /// Why it can't have so many bytes more in memory; `None` if it can.
+    /// Why the tenant can't have so many bytes more in memory; `None` if it can.
     pub(super) fn lack(&self, bytes: u64) -> Option<String> {
         let reserved = self.bytes.load(Ordering::Relaxed);
         if reserved.saturating_add(bytes) < self.bytes_max || self.bytes_max == u64::MAX {
@@ -220,12 +220,12 @@ impl Tenant {
         self.conversations.load(Ordering::Relaxed)
     }
 
-    /// One more conversation is in memory; whether it is the only one.
+    /// Counts a conversation that is in memory; returns whether it is the only one.
     pub(super) fn begin(&self) -> bool {
         self.conversations.fetch_add(1, Ordering::Relaxed) == 0
     }
 
-    /// A conversation is not in memory any more; whether it was the only one.
+    /// Counts a conversation out that has left memory; returns whether it was the only one.
     pub(super) fn end(&self) -> bool {
         self.conversations.fetch_sub(1, Ordering::Relaxed) == 1
     }
@@ -236,14 +236,14 @@ impl MemoryReservation {
         usize::try_from(self.bytes).unwrap_or(usize::MAX)
     }
 
-    /// Adds bytes of a request that has not come to its end.
+    /// Adds bytes of a request that is still being read.
     pub(super) fn receive(&mut self, bytes: u64) -> Result<(), Refusal> {
         self.tenant.check_more(bytes)?;
         self.set(self.bytes + bytes);
         Ok(())
     }
 
-    /// From here on there are so many.
+    /// Sets the bytes of the reservation.
     pub(super) fn set(&mut self, bytes: u64) {
         if bytes != self.bytes {
             let change = bytes.wrapping_sub(self.bytes);

@@ -1,4 +1,4 @@
-//! The certificates of a node, which are read again when they are renewed.
+//! The certificates of a node; they are read again when they are renewed.
 
 use crate::support::lock;
 use anyhow::{Context, Result, ensure};
@@ -29,7 +29,7 @@ struct Files {
 }
 
 impl Certificates {
-    /// Reads the certificate of the node with its key, and those that clients' must be signed by.
+    /// Reads the certificate of the node with its key, and the authorities that sign those of clients.
     ///
     /// # Errors
     /// If one of the files can't be used.
@@ -71,7 +71,7 @@ impl Files {
                 for root in chain(file).context("--client-ca")? {
                     roots.add(root).context("--client-ca")?;
                 }
-                // Who has none may have a token.
+                // A client without a certificate may have a token.
                 let verifier =
                     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                         .allow_unauthenticated();

@@ -1,5 +1,5 @@
-//! Traces by OpenTelemetry: a span for each run, and below it one for each of its provider calls and of its calls of
-//! tools. They have ids, names, counts and errors in a word, and nothing of what is said.
+//! Traces by OpenTelemetry: a span for each run, and below it one for each of its provider calls and tool calls. Spans
+//! have ids, names, counts and errors in a word, and no text of the conversation.
 
 use crate::engine::provider::http::client;
 use crate::host::{Observation, Observed};
@@ -41,13 +41,13 @@ const SERVICE_VERSION: &str = "service.version";
 pub(super) struct Parent(SpanContext);
 
 impl Parent {
-    /// The one that the headers name, if they do (W3C Trace Context, 3.2 and 3.3).
+    /// The span that the headers name, if they do (W3C Trace Context, 3.2 and 3.3).
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let named = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
         Self(named.span().span_context().clone())
     }
 
-    /// The headers that name it.
+    /// The headers that name the span.
     pub(super) fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let context = Context::new().with_remote_span_context(self.0.clone());
@@ -107,12 +107,12 @@ fn below(endpoint: &Url) -> Option<Url> {
     Some(address)
 }
 
-/// What the spans are of: as the variables of OpenTelemetry say, and else this program.
+/// The resource that the spans belong to: as the variables of OpenTelemetry say, or else this program.
 fn resource() -> Resource {
     let found = Resource::builder().build();
     let value = |key| found.get(&Key::from_static_str(key));
     let mut builder = Resource::builder();
-    // What the library calls a service without a name.
+    // The name that the library gives a service without one.
     if value(SERVICE_NAME).is_none_or(|name| name.as_str().starts_with("unknown_service")) {
         builder = builder.with_service_name(SERVICE);
     }
@@ -128,26 +128,26 @@ pub(super) struct Spans {
     tracer: SdkTracer,
     session: String,
     tenant: String,
-    /// Of the requests that have none of their runs' spans yet.
+    /// Spans of the callers of requests whose runs have no span yet.
     parents: HashMap<String, Parent>,
     run: Option<Span>,
     tasks: HashMap<TaskId, Span>,
 }
 
 impl Spans {
-    /// A request may run, for a caller with this span.
+    /// Notes a request that may run, for a caller with this span.
     pub(super) fn asked(&mut self, request: &str, parent: &Parent) {
         if parent.0.is_valid() {
             self.parents.insert(request.to_owned(), parent.clone());
         }
     }
 
-    /// A request has its done.
+    /// Notes that a request has its done.
     pub(super) fn answered(&mut self, request: &str) {
         self.parents.remove(request);
     }
 
-    /// The run of this request begins.
+    /// Begins the span of the run of this request.
     pub(super) fn begin(&mut self, request: &str) {
         self.end("");
         let parent = match self.parents.remove(request) {
@@ -166,7 +166,7 @@ impl Spans {
         self.run = Some(span.start_with_context(&self.tracer, &parent));
     }
 
-    /// The run has ended, with the status of its done.
+    /// Ends the span of the run, with the status of its done.
     pub(super) fn end(&mut self, status: &str) {
         let Some(mut run) = self.run.take() else { return };
         run.set_attribute(KeyValue::new("duologue.status", status.to_owned()));

@@ -1,5 +1,5 @@
-//! Turns of the tenants: the conversations of a node share its processors by tenant, so that one with a thousand
-//! busy conversations leaves room for one with a single one.
+//! Turns of the tenants: the conversations of a node share its processors by tenant, so that a tenant with a thousand
+//! busy conversations leaves room for one with a single conversation.
 //!
 //! A conversation that is woken does not go on at once but waits in the lane of its tenant. A round goes on with one
 //! of each lane after the other, up to a number in all, and the next round comes after whatever else the runtime has
@@ -19,33 +19,33 @@ use tokio::task::yield_now;
 /// Conversations that go on in a round.
 const ROUND: usize = 32;
 
-/// Who waits, and for whom there are turns at all.
+/// Conversations that wait for their turn, and the number of tenants that share the turns.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     lanes: Mutex<FairQueue<Namespace, Arc<Ticket>>>,
-    /// Notified when the first one waits.
+    /// Notified when the first conversation waits.
     waits: Notify,
     /// Tenants with conversations in memory.
     tenants: AtomicUsize,
 }
 
-/// What a conversation waits with.
+/// The place of a conversation in the lane of its tenant.
 #[derive(Debug, Default)]
 struct Ticket(Mutex<Turn>);
 
 #[derive(Debug, Default)]
 enum Turn {
-    /// It does not wait.
+    /// The conversation does not wait.
     #[default]
     Idle,
-    /// It waits, and is woken by this.
+    /// The conversation waits, and is woken by this.
     Waits(Waker),
-    /// It may go on.
+    /// The conversation may go on.
     Granted,
 }
 
 impl Turns {
-    /// One more tenant has conversations, or (`false`) one less.
+    /// Notes that one more tenant has conversations, or (`false`) one less.
     pub(super) fn tenant(&self, is_there: bool) {
         let more = if is_there { 1 } else { usize::MAX };
         self.tenants.fetch_add(more, Ordering::Relaxed);
@@ -61,12 +61,12 @@ impl Turns {
         InTurn { turns: Arc::clone(self), tenant, ticket: Arc::default(), conversation }
     }
 
-    /// Gives turns, until it is dropped.
+    /// Gives turns until the future is dropped.
     pub(super) async fn give(&self) {
         loop {
             self.waits.notified().await;
             loop {
-                // Those who were woken before this come first, and wait in their lanes then.
+                // Conversations that were woken before this come first, and wait in their lanes then.
                 yield_now().await;
                 let granted = lock(&self.lanes).take(ROUND);
                 if granted.is_empty() {
@@ -77,7 +77,7 @@ impl Turns {
         }
     }
 
-    /// How many wait.
+    /// Number of conversations that wait.
     pub(super) fn waiting(&self) -> usize {
         lock(&self.lanes).len()
     }
@@ -99,7 +99,8 @@ impl Ticket {
         }
     }
 
-    /// Whether it may go on; else it waits, and is to be queued if it did not before (`Some(true)`).
+    /// Asks for a turn. `None`: the conversation may go on; otherwise it waits, and is to be queued if it did not wait
+    /// before (`Some(true)`).
     fn ask(&self, context: &Context<'_>) -> Option<bool> {
         let mut turn = lock(&self.0);
         match &*turn {
@@ -156,7 +157,7 @@ mod tests {
     use tokio::runtime::Builder;
     use tokio::task::LocalSet;
 
-    /// Work that is never done: each of its steps wakes it for the next one.
+    /// Work that is never done: each step wakes the task for the next one.
     async fn busy(steps: Rc<AtomicUsize>, of_all: usize) {
         while steps.fetch_add(1, Ordering::Relaxed) < of_all {
             yield_now().await;

@@ -1,5 +1,5 @@
-//! What a client may see of a frame: extensions that another client of the conversation has asked for are
-//! left out. Pure.
+//! The part of a frame that a client may see: extensions that another client of the conversation has asked for are left
+//! out. Pure.
 
 use crate::protocol::any::Any;
 use crate::protocol::command::{Command, Edit, Extension};
@@ -17,7 +17,7 @@ pub(super) fn visible<'a>(
 ) -> Option<Cow<'a, Frame>> {
     let is_on = |payload: &Any| {
         payload.full_name().and_then(extension_of).is_none_or(|word| {
-            // Those that no client can turn on are on because the person who started the node has asked.
+            // Extensions that no client can turn on are on because the person who started the node has asked.
             Extension::named(word).is_none_or(|extension| extensions.contains(&extension))
         })
     };
@@ -56,7 +56,7 @@ pub(super) fn hello_for(hello: &Frame, extensions: &BTreeSet<Extension>) -> Fram
     hello
 }
 
-/// The extensions that a command belongs to: who uses a member of one has asked for it.
+/// The extensions that a command belongs to: a client that uses a member of an extension has asked for it.
 pub(super) fn extensions_of(command: &Command) -> BTreeSet<Extension> {
     let used: Vec<Extension> = match command {
         Command::Enable(enable) => return enable.extensions.clone(),

@@ -260,14 +260,23 @@ const COMMENT_WIDTH_MAX: usize = 120;
 /// Words that stand for a thing that only the line above names, which documentation does not show.
 const WITHOUT_SUBJECT: [&str; 3] = ["The same", "That of", "Those of"];
 
-/// The lines of `text` with a comment that is too wide, or whose first words name no subject.
-fn bad_comments(text: &str) -> Vec<usize> {
+/// Pronouns in the place of a subject, which the documentation of some modules does not begin with any more.
+const PRONOUNS: [&str; 7] = ["It ", "Its ", "They ", "Those ", "Who ", "Whom ", "Whose "];
+const WITHOUT_PRONOUNS: [&str; 1] = ["serve"];
+
+/// The lines of `text`, the file `path` under `src`, with a comment that is too wide, or whose first words name no
+/// subject.
+fn bad_comments(path: &Path, text: &str) -> Vec<usize> {
+    let module = path.with_extension("");
+    let is_without_pronouns = WITHOUT_PRONOUNS.iter().any(|folder| module.starts_with(folder));
+    let pronouns = if is_without_pronouns { &PRONOUNS[..] } else { &[] };
     let (mut bad, mut goes_on) = (Vec::new(), false);
     for (at, line) in text.lines().enumerate() {
         let comment = line.trim_start();
         let words = comment.strip_prefix("/// ").or_else(|| comment.strip_prefix("//! "));
         let words = words.unwrap_or_default();
-        let names_none = WITHOUT_SUBJECT.iter().any(|start| words.starts_with(start));
+        let names_none =
+            WITHOUT_SUBJECT.iter().chain(pronouns).any(|start| words.starts_with(start));
         let names_none = names_none && !goes_on && !words.starts_with("The same as ");
         let is_wide = comment.starts_with("//")
             && line.chars().count() > COMMENT_WIDTH_MAX
@@ -286,8 +295,9 @@ fn comments_name_their_subject_and_are_not_too_wide() {
     let mut found = Vec::new();
     for file in rust_files(&src) {
         let text = fs::read_to_string(&file).expect("a text");
-        let path = file.strip_prefix(&src).expect("a file of src").display();
-        found.extend(bad_comments(&text).into_iter().map(|line| format!("src/{path}:{line}")));
+        let path = file.strip_prefix(&src).expect("a file of src");
+        let bad = bad_comments(path, &text).into_iter();
+        found.extend(bad.map(|line| format!("src/{}:{line}", path.display())));
     }
     assert_eq!(found, [""; 0], "{}", found.join("\n"));
     let wide = "x".repeat(COMMENT_WIDTH_MAX);
@@ -295,8 +305,13 @@ fn comments_name_their_subject_and_are_not_too_wide() {
         "//! The same, twice.\n/// Counts\n/// Those of it.\n    /// That of a log.\n// {wide}\n/// | {wide}\n\
          /// The same as `--rpc`.\nlet x = {wide};\n//!\n//! Those of it.\n"
     );
-    assert_eq!(bad_comments(&planted), [1, 5, 10]);
-    assert_eq!(bad_comments("fn f();\n    /// That of a log.\n"), [2]);
+    let elsewhere = Path::new("tui/model.rs");
+    assert_eq!(bad_comments(elsewhere, &planted), [1, 5, 10]);
+    assert_eq!(bad_comments(elsewhere, "fn f();\n    /// That of a log.\n"), [2]);
+    let planted = "/// It ends.\n/// Its end.\n\n    /// Those of it.\n\n/// Items.\n";
+    assert_eq!(bad_comments(Path::new("serve/http/form.rs"), planted), [1, 4]);
+    assert_eq!(bad_comments(Path::new("serve.rs"), planted), [1, 4]);
+    assert_eq!(bad_comments(elsewhere, planted), [4]);
 }
 
 /// Whether the source has what the glossary calls `name`: a file as `store/batch`, or a type as `Host::next`.

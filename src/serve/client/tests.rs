@@ -59,7 +59,7 @@ impl Reader {
         Self { client: client(&session, is_own_only, to, link), session, stream }
     }
 
-    /// What it is shown of the log, but for hello.
+    /// The frames of the log that the client is shown, in short, without hello.
     fn reads(&mut self, log: &FrameLog) -> Vec<String> {
         let served = self.client.serve(log, &self.session, Instant::now());
         assert_eq!(served, Served::Waiting);
@@ -104,7 +104,7 @@ fn a_heartbeat_of_another_client_comes_after_the_done_of_the_request_for_it() {
     log.push(heartbeat(), Audience::All);
     assert_eq!(reader.reads(&log), ["done enable", "heartbeat"]);
 
-    // It loses its connection, and sends the request again.
+    // The client loses its connection, and sends the request again.
     let mut reader = Reader::attach(false);
     assert_eq!(reader.reads(&log), [""; 0]);
     reader.client.on_resent_ended(asked(), &ended(vec![done], false), &log);
@@ -126,7 +126,7 @@ fn a_body_that_is_sent_again_is_answered_with_each_frame_once() {
     for ordinal in 1..=3 {
         log.push(event(ordinal), Audience::All);
     }
-    // It comes back after its run has begun, and its other request came in the middle of that.
+    // The client comes back after its run has begun, and its other request came in the middle of that.
     reader.client.on_resent_open(asked(&run), Position(0), &log);
     assert_eq!(reader.reads(&log), ["1", "2", "3"]);
     reader.client.on_resent_open(asked(&other), Position(1), &log);

@@ -1,5 +1,6 @@
-//! What a run waits for a client with: its decision about a call of a tool or about a compaction, or the result of a
-//! tool that it runs. Where no client that can answer is attached, others would wait for one that may never come back.
+//! Questions with which a run waits for a client: for a decision about a tool call or a compaction, or for the result
+//! of a tool that the client runs. While no client that can answer is attached, the others would wait for one that may
+//! never come back.
 
 use super::Conversation;
 use crate::protocol::command::{Approve, ClientToolResult, Command, Compact, Decision, Extension};
@@ -17,15 +18,15 @@ const NOBODY_IS_THERE: &str = "no client that can answer is attached";
 /// The questions that nobody who is attached can answer.
 #[derive(Debug, Default)]
 pub(super) struct Unanswered {
-    /// Since when there are some that a client could have answered which has left.
+    /// Since when there are questions for a client that has left.
     since: Option<Instant>,
-    /// Those that were answered in the place of a client.
+    /// Questions that were answered in the place of a client.
     given_up: HashSet<Question>,
 }
 
 impl Conversation {
-    /// Answers the questions that no client will answer; whether there was one. A client that could have answered and
-    /// has left may come back, and has as long as a run without clients.
+    /// Answers the questions that no client will answer; returns whether there was one. A client that could have
+    /// answered and has left has as long to come back as a run goes on without clients.
     pub(super) fn answer_for_absent(&mut self) -> bool {
         let Some((run, questions)) = self.host.questions() else {
             self.unanswered = Unanswered::default();
@@ -56,7 +57,7 @@ impl Conversation {
         has_answered
     }
 
-    /// When the client that could have answered has had its time to come back.
+    /// When the time is over in which a client that could have answered may come back.
     pub(super) fn unanswered_until(&self) -> Option<Instant> {
         Some(self.unanswered.since? + self.times.detached)
     }

@@ -1,4 +1,4 @@
-//! The requests of clients: one that was seen before is not run again, and one beyond a limit is refused.
+//! The requests of clients: a request that was seen before is not run again, and a request beyond a limit is refused.
 
 use super::{Conversation, Sent};
 use crate::protocol::command::{Command, Enable, Page};
@@ -28,34 +28,34 @@ impl Conversation {
         {
             return self.refuse_to(client, &id, beyond_limit(refusal));
         }
-        // Which events are written is for this client alone.
+        // The filter of events is for this client alone.
         let events = match &mut request {
             Ok(Request { command: Command::Enable(Enable { events, .. }), .. }) => events.take(),
             Ok(_) | Err(_) => None,
         };
         let is_new = self.is_new(client, &id, content, &request, events);
-        // It may begin a run, or have turned an extension on.
+        // The request may begin a run, or have turned an extension on.
         self.note_answerers();
         if is_new {
             self.handle(client, id, &reservation, request);
         }
     }
 
-    /// Whether a request is sent again, so that the client gets what came, or comes, of it.
+    /// Whether a request was seen before, so that the client gets the frames that answer it.
     fn is_answered(&self, id: &RequestId, request: &Result<Request, BadLine>) -> bool {
         self.requests.is_open(id.as_str())
             || (self.requests.has_ended(id.as_str()) && !comes_again(request))
             || self.is_stored(request)
     }
 
-    /// Whether a request is sent again whose run is known by the log.
+    /// Whether the run of a request is in the stored log, so that the request was sent again.
     fn is_stored(&self, request: &Result<Request, BadLine>) -> bool {
         request
             .as_ref()
             .is_ok_and(|Request { id, command, .. }| self.host.has_answered(id, command))
     }
 
-    /// Whether a request is to be handled. Of one that was seen before, the client gets what came of it.
+    /// Whether a request is to be handled. A request that was seen before is answered with the frames that came of it.
     fn is_new(
         &mut self,
         client: ClientId,
@@ -71,18 +71,18 @@ impl Conversation {
         let asked = Asked { id: id.clone(), extensions };
         let mut seen = requests.arrived(id.as_str(), content, at);
         if own.is_none() && !matches!(seen, Seen::No) {
-            // It names another conversation or version, and its content does not say so.
+            // The request names another conversation or version, which its content does not tell.
             seen = Seen::Other;
         }
         let mut asker = clients.iter_mut().find(|it| it.id() == client);
-        // One that is refused changes nothing.
+        // A request that is refused changes nothing.
         if let (Some(_), Some(events), Some(asker)) = (own, events, &mut asker)
             && !matches!(seen, Seen::Other)
         {
             asker.show_events(events);
         }
         match (seen, asker) {
-            // Who has gone meanwhile may come back for it.
+            // A client that has gone meanwhile may come back for the answer.
             (Seen::No, asker) => {
                 if let Some(asker) = asker {
                     asker.on_request(asked, at);
@@ -156,7 +156,7 @@ impl Conversation {
             if let Err(refusal) = self.check_room() {
                 return self.refuse(&id, Code::ResourceExhausted, &refusal.message);
             }
-            // Its attachments stay.
+            // The attachments of the request become a part of the conversation.
             self.requests.says(id.as_str(), reservation.bytes());
             let client = self.clients.iter().find(|it| it.id() == client);
             if let (Some(spans), Some(client)) = (&mut self.spans, client) {
@@ -192,7 +192,7 @@ impl Conversation {
 
     /// A client wants to end. The conversation goes on for the others.
     fn shut_down(&mut self, client: ClientId, id: RequestId) {
-        // It is answered by the client's end.
+        // The end of the client answers the request.
         self.show(wire::frame(&self.session, Some(&id), wire::done(Done::Shutdown)), true);
         if let Some(client) = self.client(client) {
             client.shut_down(id);
@@ -209,7 +209,7 @@ impl Conversation {
     /// Answers a request of which nothing is noted, so that it may come again.
     fn refuse_to(&mut self, client: ClientId, id: &RequestId, error: ClientError) {
         let frames = refused(&self.session, id, error);
-        // Who has left needs no answer.
+        // A client that has left needs no answer.
         if let Some(client) = self.client(client) {
             client.refuse(frames);
         }
@@ -247,8 +247,8 @@ fn mismatch(own: &SessionId) -> String {
     )
 }
 
-/// Whether a request that has ended is handled once more: what only reads is asked for again, and who wants to end may
-/// not be the client that wanted it before.
+/// Whether a request that has ended is handled once more: a request that only reads is asked for again, and a shutdown
+/// may be of another client than before.
 fn comes_again(request: &Result<Request, BadLine>) -> bool {
     matches!(request, Ok(Request { command: Command::Snapshot(_) | Command::Shutdown, .. }))
 }

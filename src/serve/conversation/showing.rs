@@ -1,4 +1,4 @@
-//! What the host shows, and what each client gets of it.
+//! Frames of the host, and which of them each client gets.
 
 use super::{Conversation, Counted, Ending};
 use crate::host::{Effect, Effects};
@@ -43,8 +43,8 @@ impl Conversation {
         self.open();
     }
 
-    /// Whether a frame belongs to the refusal of a prompt that came when the conversation was about to leave: what
-    /// the client is told is the end of its stream, after which it sends the prompt again.
+    /// Whether a frame belongs to the refusal of a prompt that came when the conversation was about to leave. The
+    /// client is told of the end of its stream instead, and sends the prompt again.
     fn is_late(&mut self, frame: &Frame) -> bool {
         match &frame.frame {
             Some(Body::Error(error)) if error.code == code::SHUTTING_DOWN => {
@@ -63,7 +63,7 @@ impl Conversation {
         }
     }
 
-    /// Takes a frame of the host; `is_silent`: it is noted, and shown to nobody.
+    /// Takes a frame of the host; `is_silent`: the frame is noted, and shown to nobody.
     pub(super) fn show(&mut self, frame: Frame, is_silent: bool) {
         if frame.request_id.is_empty() {
             return self.show_nameless(frame);
@@ -82,7 +82,7 @@ impl Conversation {
             let is_event = matches!(frame.frame, Some(Body::UiEvent(_)));
             let is_patch = is_patch(&frame);
             let bytes = self.keep(frame, audience);
-            // Each patch is a part of what the end of its segment says.
+            // Not the patches: the end of a segment has their text once more.
             self.said_bytes += if is_event && !is_patch { bytes } else { 0 };
             self.counts.deltas_total.fetch_add(u64::from(is_patch), Ordering::Relaxed);
         }
@@ -120,7 +120,7 @@ impl Conversation {
         }
     }
 
-    /// From here on log lines name this request.
+    /// Has log lines name this request from here on.
     pub(super) fn enter(&mut self, request: &str) {
         if self.spanned != request {
             self.span = tracing::error_span!("run", request);
@@ -133,7 +133,7 @@ impl Conversation {
 
     fn show_nameless(&mut self, frame: Frame) {
         match &frame.frame {
-            // What a stored conversation goes on from.
+            // The snapshot from which a stored conversation goes on.
             Some(Body::Snapshot(snapshot)) => {
                 self.log.begin(Ordinal(snapshot.snapshot_ordinal));
                 self.said_bytes = frame.encoded_len();
@@ -142,7 +142,7 @@ impl Conversation {
                 let refusal = Refusal::of_opening(error);
                 self.ending.get_or_insert(Ending::Now(refusal));
             }
-            // Nothing is shown that is not stored: another node may go on from what is.
+            // Nothing is shown that is not stored: another node may go on from the store.
             Some(Body::Error(error)) if error.code == code::STORE_FAILED => {
                 // The message is for a process of one conversation, which goes on without a store.
                 let why = Refusal::of_store(&*error.detail).message;
@@ -157,19 +157,19 @@ impl Conversation {
         }
     }
 
-    /// Adds a frame to the log; returns its bytes. Clients are given what they take before the oldest frames go.
+    /// Adds a frame to the log; returns its bytes. Clients are sent what they take before the oldest frames go.
     fn keep(&mut self, frame: Arc<Frame>, audience: Audience) -> usize {
         let bytes = self.log.push(frame, audience);
         if self.log.is_full() {
-            // Who misses some is given a snapshot later, when all that goes with this frame has been shown.
+            // A client that misses some gets a snapshot later, when all that goes with this frame has been shown.
             self.serve_once();
             self.trim();
         }
         bytes
     }
 
-    /// The oldest frames go, but for those that the client furthest ahead has still to be given. A client that waits
-    /// for its turn, or for a snapshot that is its next frame, is ahead of nobody who reads.
+    /// Drops the oldest frames of the log, but for those that the client furthest ahead is still to be sent. A client
+    /// that waits for its turn, or for a snapshot that is its next frame, is ahead of no client that reads.
     fn trim(&mut self) {
         let following = self.clients.iter().filter(|it| it.follows_runs(&self.requests));
         let ahead = following.filter_map(Client::next_position).max();
@@ -197,7 +197,7 @@ impl Conversation {
                     client.finish_replay(&request, Some(frame));
                 }
             }
-            // What an extension shows belongs to all who have it.
+            // An event of an extension concerns all clients that have turned it on.
             Some(Body::UiEvent(_) | Body::BackendEvent(_)) => {
                 self.keep(Arc::new(frame), Audience::All);
             }
@@ -226,9 +226,9 @@ impl Conversation {
         self.clients.iter_mut().find(|client| client.awaits_replay(snapshot_request))
     }
 
-    /// Gives all clients what they take; lets those go that have all.
+    /// Sends all clients what they take; removes those that have finished.
     pub(super) fn serve(&mut self) {
-        // Who was too slow for the log is given a snapshot, and then what follows it.
+        // A client that was too slow for the log gets a snapshot, and then the frames that follow it.
         while let Some(id) = self.serve_once() {
             let request = self.next_own();
             if let Some(client) = self.client(id) {
@@ -251,7 +251,7 @@ impl Conversation {
         self.count();
     }
 
-    /// Gives all clients what they take; returns one that needs a snapshot.
+    /// Sends all clients what they take; returns one that needs a snapshot.
     fn serve_once(&mut self) -> Option<ClientId> {
         let mut slow = None;
         let Self { clients, log, session, .. } = self;
@@ -297,7 +297,7 @@ impl Conversation {
         }
     }
 
-    /// Gives the clients their last frames, as long as they take some.
+    /// Sends the clients their last frames, as long as they take some.
     pub(super) async fn flush(&mut self) {
         let until = Instant::now() + self.times.flush;
         loop {

@@ -98,7 +98,7 @@ impl TestConversation {
         self.receive(Mail::Request(Box::new(sent)));
     }
 
-    /// Whether it leaves memory when others need its place.
+    /// Whether the conversation leaves memory when others need its place.
     fn makes_room(&mut self) -> bool {
         let (to, mut answer) = oneshot::channel();
         self.receive(Mail::MakeRoom(to));
@@ -106,7 +106,7 @@ impl TestConversation {
     }
 }
 
-/// The node may have chosen it before the client came that began it.
+/// The node may have chosen the conversation before the client came that began it.
 #[tokio::test]
 async fn a_conversation_without_a_store_that_was_begun_makes_no_room() {
     const DECLARE: &str = r#"{"requestId":"r","declareTools":{"tools":[],"revision":1}}"#;

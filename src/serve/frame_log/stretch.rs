@@ -1,5 +1,5 @@
-//! Patches of one segment that follow each other, kept as what they differ in: a patch takes over a kilobyte, and
-//! what is new in it a few bytes. Pure.
+//! Consecutive patches of one segment, kept as their differences: a patch takes over a kilobyte, and its new text a few
+//! bytes. Pure.
 
 use crate::protocol::any::Any;
 use crate::protocol::id::Ordinal;
@@ -9,30 +9,30 @@ use crate::protocol::proto::rpc::{RpcLine, UiEventFrame};
 use crate::protocol::wire::Frame;
 use std::sync::Arc;
 
-/// Patches of a stretch, so that few are lost at once where the oldest have to go.
+/// Patches of a stretch: few enough that not many are lost at once when the oldest have to go.
 const PATCHES_MAX: usize = 256;
 
 /// A patch, and those after it.
 #[derive(Clone, Debug)]
 pub(super) struct Stretch {
     first: Arc<Frame>,
-    /// What they differ in.
+    /// Differences of the patches after the first one.
     rest: Vec<Short>,
     /// Their texts, one after the other.
     texts: String,
 }
 
-/// What a patch has for itself, as what is more than in the first one. Its text begins where that of the patch
-/// before it ends, and so does its offset.
+/// A patch, as its differences from the first one of the stretch. Its text and its offset begin where those of the
+/// patch before it end.
 #[derive(Clone, Copy, Debug)]
 struct Short {
     ordinal: u32,
     sequence: u32,
-    /// Where its text ends.
+    /// End of the text of the patch in the texts of the stretch.
     end: u32,
 }
 
-/// What patches of a segment differ in.
+/// Members in which patches of one segment differ.
 #[derive(Clone, Copy, Debug)]
 struct Own<'a> {
     sequence: u64,
@@ -72,7 +72,7 @@ macro_rules! patches {
             }
         })*
 
-        /// What a payload has for itself; `None` if it is no patch.
+        /// The members of a patch that differ within a segment; `None` if the payload is no patch.
         fn own(payload: &Any) -> Option<Own<'_>> {
             $(if let Any::$patch(patch) = payload {
                 return Some(patch.own());
@@ -109,7 +109,7 @@ impl Stretch {
         Some(Self { first: Arc::clone(first), rest: Vec::new(), texts: String::new() })
     }
 
-    /// Adds the next patch; false, with nothing changed, if it is another one.
+    /// Adds the next patch; returns false, with nothing changed, if it does not continue the stretch.
     pub(super) fn add(&mut self, next: &Frame) -> bool {
         let short = self.short(next).filter(|_| self.len() < PATCHES_MAX);
         let Some((short, own)) = short else { return false };
@@ -122,7 +122,7 @@ impl Stretch {
         true
     }
 
-    /// What the next patch has for itself; `None` if it differs in something else.
+    /// The differences of the next patch; `None` if it differs in other members too.
     fn short<'a>(&self, next: &'a Frame) -> Option<(Short, Own<'a>)> {
         let (one, other) = (event(&self.first)?, event(next)?);
         let (payload, first) = (other.payload.as_ref()?, one.payload.as_ref()?);
@@ -146,17 +146,17 @@ impl Stretch {
         first.offset + (first.text.len() + self.texts.len()) as u64
     }
 
-    /// Patches that it has.
+    /// Number of patches in the stretch.
     pub(super) fn len(&self) -> usize {
         1 + self.rest.len()
     }
 
-    /// Bytes of memory beside those of the first one.
+    /// Bytes of memory beside those of the first patch.
     pub(super) fn bytes(&self) -> usize {
         self.rest.capacity() * std::mem::size_of::<Short>() + self.texts.capacity()
     }
 
-    /// The patch of that place, from 0.
+    /// The patch with this index, from 0.
     pub(super) fn get(&self, at: usize) -> Option<Arc<Frame>> {
         let Some(before) = at.checked_sub(1) else { return Some(Arc::clone(&self.first)) };
         let Short { ordinal, sequence, end } = *self.rest.get(before)?;
@@ -182,14 +182,14 @@ impl Stretch {
         }))
     }
 
-    /// Patches of events up to this one.
+    /// Number of patches up to this event.
     pub(super) fn up_to(&self, ordinal: Ordinal) -> usize {
         let first = event(&self.first).map_or(0, |event| event.ordinal);
         let Some(more) = ordinal.0.checked_sub(first) else { return 0 };
         1 + self.rest.partition_point(|it| u64::from(it.ordinal) <= more)
     }
 
-    /// The last event that it has.
+    /// The last event of the stretch.
     pub(super) fn last(&self) -> Ordinal {
         let first = event(&self.first).map_or(0, |event| event.ordinal);
         Ordinal(first + self.rest.last().map_or(0, |it| u64::from(it.ordinal)))

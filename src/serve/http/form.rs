@@ -25,13 +25,13 @@ const EVENTS: &str = "text/event-stream";
 /// minute, as nginx does.
 const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// What a stream of events begins with: the milliseconds after which a browser connects again.
+/// First line of a stream of events: the milliseconds after which a browser connects again.
 const RETRY: &[u8] = b"retry: 2000\n\n";
 
 /// The response header that turns off buffering in nginx.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// What a client is given: a frame, or why no more come.
+/// An item of a stream: a frame, or the refusal with which it ends.
 pub(super) type Given = Result<Arc<Frame>, Refusal>;
 
 /// How frames are written.
@@ -42,7 +42,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// As `format` says, or else the headers.
+    /// The form that `format` names, or else the headers.
     pub(super) fn of(format: Option<&str>, headers: &HeaderMap) -> Result<Self, Refusal> {
         let accepted = headers.get(header::ACCEPT).and_then(|it| it.to_str().ok());
         match format {
@@ -125,7 +125,7 @@ impl Form {
         line.into()
     }
 
-    /// Why a stream ends, as its last line: no frame has that.
+    /// The refusal with which a stream ends, as its last line: no frame can say it.
     fn refusal(self, refusal: &Refusal) -> Bytes {
         let error = super::error(refusal);
         match self {

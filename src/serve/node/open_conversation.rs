@@ -65,7 +65,7 @@ pub(super) async fn open_and_drive(
                 spans,
             };
             let (id, tenant) = (open.key.session.as_str(), open.key.namespace.tenant());
-            // Each line of the log that concerns the conversation names it.
+            // Lines of the log that concern the conversation name it.
             let span = tracing::error_span!("conversation", session = id, tenant);
             Box::pin(Conversation::new(opened).drive()).instrument(span).await;
         }
