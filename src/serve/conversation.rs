@@ -303,11 +303,11 @@ impl Conversation {
             }
             () = self.room.notified() => {}
             () = sleep_until(wake_at) => self.look_at_clock(),
-            effects = within(&self.span, self.host.next(has_room)) => self.went_on(effects),
+            effects = within(&self.span, self.host.next(has_room)) => self.on_engine(effects),
         }
     }
 
-    fn went_on(&mut self, effects: Effects) {
+    fn on_engine(&mut self, effects: Effects) {
         self.perform(effects);
         for _ in 0..EVENTS_AT_ONCE_MAX {
             // Large frames are given to the clients before more of them come.
@@ -521,11 +521,7 @@ impl Conversation {
         self.host.close().await;
         let refusal = match self.ending.take() {
             Some(Ending::Leaving(refusal) | Ending::Now(refusal)) => refusal,
-            None => Refusal::new(
-                RefusalKind::Internal,
-                "the conversation met a defect of this program and was ended; attach again, and please \
-                 report it",
-            ),
+            None => Refusal::conversation_defect(),
         };
         for client in &self.clients {
             client.end_with(Err(refusal.clone()));

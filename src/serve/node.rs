@@ -23,6 +23,7 @@ use crate::support::lock;
 use futures_util::StreamExt;
 use open_conversation::{OpenConversation, open_and_drive};
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -203,30 +204,39 @@ impl Node {
                 Err(refusal) => refusal,
                 attached => return attached,
             };
-            let refusal = match (refusal.kind, refusal.holder.as_deref()) {
-                (RefusalKind::Locked, Some(holder)) if self.peers.is_fleet() => {
-                    match self.attach_there(holder, &key, wanted).await {
-                        // The holder has just let go of the conversation, or is gone.
-                        Err(there)
-                            if matches!(
-                                there.kind,
-                                RefusalKind::Locked | RefusalKind::Unavailable
-                            ) =>
-                        {
-                            there
-                        }
-                        Err(there) if is_of_another(&there, wanted.mode) => there,
-                        attached => return attached,
-                    }
-                }
-                (RefusalKind::Ending, _) => Refusal::unavailable(refusal.message),
-                (_, _) if is_of_another(&refusal, wanted.mode) => refusal,
-                (_, _) => return Err(refusal),
+            let refusal = match self.attach_at_holder(refusal, &key, wanted).await {
+                ControlFlow::Break(attached) => return attached,
+                ControlFlow::Continue(refusal) => refusal,
             };
             if Instant::now() >= until {
                 return Err(refusal);
             }
             sleep(ATTEMPT_INTERVAL).await;
+        }
+    }
+
+    /// Attaches a client that this node has refused at the node that holds the conversation, if there is another.
+    /// `Continue`: an attempt a little later may succeed.
+    async fn attach_at_holder(
+        &self,
+        refusal: Refusal,
+        key: &Key,
+        wanted: &Wanted,
+    ) -> ControlFlow<Result<Attached, Refusal>, Refusal> {
+        match (refusal.kind, refusal.holder.as_deref()) {
+            (RefusalKind::Locked, Some(holder)) if self.peers.is_fleet() => {
+                match self.attach_there(holder, key, wanted).await {
+                    Err(there) if there.may_pass() || is_of_another(&there, wanted.mode) => {
+                        ControlFlow::Continue(there)
+                    }
+                    attached => ControlFlow::Break(attached),
+                }
+            }
+            (RefusalKind::Ending, _) => {
+                ControlFlow::Continue(Refusal::unavailable(refusal.message))
+            }
+            (_, _) if is_of_another(&refusal, wanted.mode) => ControlFlow::Continue(refusal),
+            (_, _) => ControlFlow::Break(Err(refusal)),
         }
     }
 

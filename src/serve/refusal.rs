@@ -61,6 +61,24 @@ impl Refusal {
         Self::new(RefusalKind::Unavailable, message)
     }
 
+    /// The refusal of a call that a defect of the program has ended.
+    pub(super) fn defect() -> Self {
+        let why = "this met a defect of the program; please report it";
+        Self::new(RefusalKind::Internal, why)
+    }
+
+    /// The refusal for the clients of a conversation that a defect of the program has ended.
+    pub(super) fn conversation_defect() -> Self {
+        let why = "the conversation met a defect of this program and was ended; attach again, and please report it";
+        Self::new(RefusalKind::Internal, why)
+    }
+
+    /// Whether another attempt may succeed: the node that holds the conversation and refuses so has just let go of it,
+    /// or is gone.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(self.kind, RefusalKind::Locked | RefusalKind::Unavailable)
+    }
+
     pub(super) fn unserved() -> Self {
         Self::unavailable("the tenant of the conversation is not served here any more")
     }

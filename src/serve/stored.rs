@@ -14,6 +14,7 @@ use crate::store::{
 };
 use crate::support::terminal::escape_control;
 use crate::support::threads;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -57,15 +58,11 @@ async fn in_turn<T: Send + 'static>(
         drop(to.send(answer));
     };
     threads::spawn("serve-store", work).map_err(|error| failed(error.to_string()))?;
-    found.await.map_err(|_| defect())?
+    found.await.map_err(|_| Refusal::defect())?
 }
 
 async fn permit(of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
-    Arc::clone(of).acquire_owned().await.map_err(|_| defect())
-}
-
-fn defect() -> Refusal {
-    Refusal::new(RefusalKind::Internal, "this met a defect of the program; please report it")
+    Arc::clone(of).acquire_owned().await.map_err(|_| Refusal::defect())
 }
 
 fn failed(why: String) -> Refusal {
@@ -170,32 +167,38 @@ pub(super) async fn delete(node: &Arc<Node>, key: Key, is_forwarded: bool) -> Re
             Err(refusal) if refusal.kind == RefusalKind::Locked => refusal,
             deleted => return deleted,
         };
-        let holder = refusal.holder.as_deref().filter(|_| node.peers.is_fleet());
-        let refusal = match holder {
+        let refusal = match refusal.holder.as_deref().filter(|_| node.peers.is_fleet()) {
             // The conversation was about to be opened, or to leave memory.
             Some(own) if node.peers.is_own(own) => {
                 was_there |= node.end(&key, was_deleted()).await;
                 refusal
             }
-            Some(holder) if !is_forwarded => {
-                let there = node.peers.delete(holder, &key.namespace, &key.session).await;
-                match there {
-                    // The holder has just let go of the conversation, or is gone, and may have deleted it before.
-                    Err(there)
-                        if matches!(there.kind, RefusalKind::Locked | RefusalKind::Unavailable) =>
-                    {
-                        was_there = true;
-                        there
-                    }
-                    there => return there,
+            Some(holder) if !is_forwarded => match delete_at_holder(node, holder, &key).await {
+                ControlFlow::Break(deleted) => return deleted,
+                ControlFlow::Continue(there) => {
+                    was_there = true;
+                    there
                 }
-            }
+            },
             Some(_) | None => return Err(refusal),
         };
         if Instant::now() >= until {
             return Err(refusal);
         }
         sleep(ATTEMPT_INTERVAL).await;
+    }
+}
+
+/// Has the node that holds a conversation delete it. `Continue`: that node has just let go of the conversation, or is
+/// gone, and may have deleted it before.
+async fn delete_at_holder(
+    node: &Node,
+    holder: &str,
+    key: &Key,
+) -> ControlFlow<Result<(), Refusal>, Refusal> {
+    match node.peers.delete(holder, &key.namespace, &key.session).await {
+        Err(there) if there.may_pass() => ControlFlow::Continue(there),
+        deleted => ControlFlow::Break(deleted),
     }
 }
 

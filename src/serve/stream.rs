@@ -1,7 +1,7 @@
 //! The stream of a client: a conversation fills it, and the connection of the client empties it. Each of them
 //! learns why the other has ended.
 
-use super::refusal::{Refusal, RefusalKind};
+use super::refusal::Refusal;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
 use crate::support::lock;
@@ -87,9 +87,7 @@ impl Stream for Frames {
             return Poll::Ready(Some(Ok(frame)));
         }
         self.is_over = true;
-        let why = "the conversation met a defect of this program and was ended; attach again, and please \
-                   report it";
-        let defect = || Err(Refusal::new(RefusalKind::Internal, why));
+        let defect = || Err(Refusal::conversation_defect());
         let outcome = self.link.outcome.get_or_init(defect).clone();
         Poll::Ready(outcome.err().map(Err))
     }

@@ -89,9 +89,6 @@ async fn settings(node: &Node, opening: Opening) -> Result<HostSettings, Refusal
     // Nobody closes it.
     let _permit = node.openings.acquire().await.ok();
     threads::spawn("serve-open", work).map_err(|error| failed(error.to_string()))?;
-    let defect = || {
-        Refusal::new(RefusalKind::Internal, "this met a defect of the program; please report it")
-    };
-    let settings = made.await.map_err(|_| defect())?;
+    let settings = made.await.map_err(|_| Refusal::defect())?;
     settings.map_err(|error| failed(format!("the conversation can't be opened: {error:#}")))
 }
