@@ -63,7 +63,7 @@ impl Calls {
         providers.iter().map(|(provider, calls)| (provider.clone(), Arc::clone(calls))).collect()
     }
 
-    fn of(&self, provider: Provider) -> Arc<ProviderCalls> {
+    fn entry(&self, provider: Provider) -> Arc<ProviderCalls> {
         let mut providers = lock(&self.providers);
         Arc::clone(providers.entry(provider).or_default())
     }
@@ -74,7 +74,7 @@ impl Calls {
         match what {
             Observed::CallStarted { facts, .. } => {
                 let (engine, host) = (Arc::clone(&facts.engine), facts.provider.clone());
-                open.0.insert(*task, (*at, Some(self.of(Provider { engine, host }))));
+                open.0.insert(*task, (*at, Some(self.entry(Provider { engine, host }))));
             }
             Observed::ToolStarted { .. } => drop(open.0.insert(*task, (*at, None))),
             Observed::FirstDelta => {

@@ -215,7 +215,8 @@ async fn requests(
             "since is for …/events; leave it out: the answer has the frames of these requests";
         return Err(Refusal::new(RefusalKind::Invalid, why));
     }
-    let (tenant, bytes_max) = (node.tenants.of(&caller.tenant), node.services.request_bytes_max);
+    let (tenant, bytes_max) =
+        (node.tenants.get_or_insert(&caller.tenant), node.services.request_bytes_max);
     let (key, length) = (key(&caller, &id)?, body.size_hint().lower());
     if length > bytes_max as u64 {
         // A body that waits for 100 Continue does not come then.
@@ -479,7 +480,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_body_is_counted_while_it_comes_and_comes_in_time() {
         let limits = Limits { tenant_bytes: Some(100), ..Limits::default() };
-        let tenant = Tenants::new(limits, Arc::default()).of(&Namespace::default());
+        let tenant = Tenants::new(limits, Arc::default()).get_or_insert(&Namespace::default());
         let read = async |chunks: &[&'static str], bytes_max: usize, is_whole: bool| {
             let chunks: Vec<_> = chunks.iter().map(|chunk| Ok::<_, Infallible>(*chunk)).collect();
             let rest = stream::pending().take(usize::from(!is_whole));

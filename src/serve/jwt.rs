@@ -86,7 +86,7 @@ impl Tokens {
     /// Why it is not taken, for people.
     pub(super) fn tenant(&self, token: &str) -> Result<String, &'static str> {
         let keys = Arc::clone(&lock(&self.keys));
-        let Key { key, algorithm } = keys.of(&header(token)?)?;
+        let Key { key, algorithm } = keys.find(&header(token)?)?;
         let JwtRules { issuer, audience, tenant_claim, .. } = &self.rules;
         let mut validation = Validation::new(*algorithm);
         validation.leeway = LEEWAY_S;
@@ -175,7 +175,7 @@ impl Keys {
     }
 
     /// The key that a header names; a header without an id means the only key.
-    fn of(&self, header: &Map<String, Value>) -> Result<&Key, &'static str> {
+    fn find(&self, header: &Map<String, Value>) -> Result<&Key, &'static str> {
         match header.get("kid") {
             Some(id) => id.as_str().and_then(|id| self.0.get(id)),
             None if self.0.len() == 1 => self.0.values().next(),

@@ -403,7 +403,7 @@ fn is_grpc<B>(request: &Request<B>) -> bool {
 
 /// Counts a call for its tenant. A call that another node passes on was counted there.
 fn admit(node: &Node, caller: &Caller) -> Result<(), Refusal> {
-    if caller.is_node { Ok(()) } else { node.tenants.of(&caller.tenant).admit(1) }
+    if caller.is_node { Ok(()) } else { node.tenants.get_or_insert(&caller.tenant).admit(1) }
 }
 
 /// The address that a connection comes from.

@@ -257,7 +257,7 @@ impl Node {
         let Remote { hello, frames, requests, place } = remote;
         let frames = self.forwarding.frames(frames, Arc::clone(&open), place);
         let (from, to) = (Source::There(Box::new(frames)), To::There { requests, open });
-        let tenant = self.tenants.of(&key.namespace);
+        let tenant = self.tenants.get_or_insert(&key.namespace);
         Ok(Attached::new(Arc::new(hello), from, to, tenant, false))
     }
 
@@ -291,7 +291,7 @@ impl Node {
             Some(Ok(hello)) => {
                 let (from, to) =
                     (Source::Here(frames), To::Here { client, mail: handle.mail, room });
-                let tenant = self.tenants.of(&key.namespace);
+                let tenant = self.tenants.get_or_insert(&key.namespace);
                 Ok(Attached::new(hello, from, to, tenant, is_forwarded))
             }
             Some(Err(refusal)) if refusal.kind != RefusalKind::Ending => Err(refusal),
@@ -329,7 +329,7 @@ impl Node {
     /// Evicts idle conversations of the tenant until there is room for so many bytes of a request for this
     /// conversation, which stays.
     pub(super) async fn make_room(&self, key: &Key, bytes: u64) {
-        let tenant = self.tenants.of(&key.namespace);
+        let tenant = self.tenants.get_or_insert(&key.namespace);
         if !tenant.may_ever_have(bytes) {
             return;
         }
@@ -360,7 +360,7 @@ impl Node {
             let why = "the conversation is being deleted; attach again to begin another one";
             return Err(NotOpened::Refused(Refusal::new(RefusalKind::Ending, why)));
         }
-        let tenant = self.tenants.of(&key.namespace);
+        let tenant = self.tenants.get_or_insert(&key.namespace);
         self.check_room(&all, key, &tenant, mode)?;
         let (mail, to_read) = mpsc::channel(MAIL_MAX);
         let (ending, ended) = watch::channel(());

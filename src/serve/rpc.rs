@@ -384,7 +384,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_ends_when_its_client_stops_waiting() {
         let (to, frames) = Frames::new(Arc::default());
-        let tenant = Tenants::new(Limits::default(), Arc::default()).of(&Namespace::default());
+        let tenant =
+            Tenants::new(Limits::default(), Arc::default()).get_or_insert(&Namespace::default());
         let requests = mpsc::channel(1).0;
         let there = To::There { requests, open: Forwarding::default().open(&Namespace::default()) };
         let attached = Attached::new(Arc::default(), Source::Here(frames), there, tenant, false);

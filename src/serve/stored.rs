@@ -39,7 +39,7 @@ async fn find<T: Send + 'static>(
         Refusal::new(RefusalKind::NoStore, why)
     })?;
     let library = library.within(namespace.clone());
-    let tenant = node.tenants.of(namespace);
+    let tenant = node.tenants.get_or_insert(namespace);
     in_turn(&tenant, &node.lookups, move || work(library)).await
 }
 
@@ -330,7 +330,8 @@ mod tests {
         let (open, opened) = mpsc::channel::<()>();
         let opened = Arc::new(Mutex::new(opened));
         let asked = |name: &str| {
-            let (tenant, node) = (tenants.of(&Namespace::of_tenant(name)), Arc::clone(&node));
+            let (tenant, node) =
+                (tenants.get_or_insert(&Namespace::of_tenant(name)), Arc::clone(&node));
             let (name, started, opened) = (name.to_owned(), started.clone(), Arc::clone(&opened));
             async move {
                 let work = move || {

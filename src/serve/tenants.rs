@@ -62,8 +62,8 @@ impl Tenants {
         Self { limits, limited, all: Mutex::default() }
     }
 
-    /// The tenant of that name.
-    pub(super) fn of(&self, name: &Namespace) -> Arc<Tenant> {
+    /// The tenant of that name, which is added if it was not seen yet.
+    pub(super) fn get_or_insert(&self, name: &Namespace) -> Arc<Tenant> {
         let mut all = self.lock();
         if let Some(tenant) = all.get(name) {
             return Arc::clone(tenant);
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn bytes_are_given_back() {
-        let tenant = tenants(None, Some(100)).of(&Namespace::default());
+        let tenant = tenants(None, Some(100)).get_or_insert(&Namespace::default());
         let mut conversation = tenant.reserve();
         conversation.set(60);
         let request = tenant.receive(39).expect("there is room");
@@ -286,7 +286,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn requests_that_wait_for_the_rate_leave_room_for_calls() {
         const CALLS: usize = 20;
-        let tenant = tenants(Some(10), None).of(&Namespace::default());
+        let tenant = tenants(Some(10), None).get_or_insert(&Namespace::default());
         let waiting = async {
             loop {
                 tenant.wait_for_rate().await;
@@ -309,12 +309,12 @@ mod tests {
     fn a_tenant_without_anything_is_forgotten_and_another_one_is_not() {
         let tenants = tenants(Some(1), None);
         let named = |number: usize| Namespace::of_tenant(&format!("t{number}"));
-        let kept = tenants.of(&named(0));
-        tenants.of(&named(1)).admit(1).expect("the first");
-        (2..TENANTS_KEPT).for_each(|number| drop(tenants.of(&named(number))));
-        tenants.of(&named(TENANTS_KEPT));
+        let kept = tenants.get_or_insert(&named(0));
+        tenants.get_or_insert(&named(1)).admit(1).expect("the first");
+        (2..TENANTS_KEPT).for_each(|number| drop(tenants.get_or_insert(&named(number))));
+        tenants.get_or_insert(&named(TENANTS_KEPT));
         assert_eq!(tenants.lock().len(), 3);
-        assert!(Arc::ptr_eq(&kept, &tenants.of(&named(0))));
-        assert!(tenants.of(&named(1)).admit(1).is_err(), "its rate is known");
+        assert!(Arc::ptr_eq(&kept, &tenants.get_or_insert(&named(0))));
+        assert!(tenants.get_or_insert(&named(1)).admit(1).is_err(), "its rate is known");
     }
 }

@@ -86,7 +86,7 @@ impl Traces {
     }
 
     /// The spans of a conversation.
-    pub(super) fn of(&self, session: &str, tenant: &str) -> Spans {
+    pub(super) fn spans_for(&self, session: &str, tenant: &str) -> Spans {
         let (session, tenant) = (session.to_owned(), tenant.to_owned());
         let (tracer, run) = (self.tracer.clone(), None);
         Spans { tracer, session, tenant, parents: HashMap::new(), run, tasks: HashMap::new() }

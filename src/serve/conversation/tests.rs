@@ -45,7 +45,7 @@ struct TestConversation {
 
 impl TestConversation {
     fn new(is_stored: bool) -> Self {
-        let tenant = Tenants::new(LIMITS, Arc::default()).of(&Namespace::default());
+        let tenant = Tenants::new(LIMITS, Arc::default()).get_or_insert(&Namespace::default());
         let (to, mail) = mpsc::channel(1);
         let room = Arc::new(Notify::new());
         let opened = Opened {

@@ -48,8 +48,10 @@ pub(super) async fn open_and_drive(
             let (times, counts) = (node.services.times, Arc::clone(&node.counts));
             let tenant = Arc::clone(&open.tenant);
             let runs = [Arc::clone(&node.runs), Arc::clone(&tenant.runs)];
-            let spans =
-                node.traces.as_ref().map(|it| it.of(session.as_str(), open.key.namespace.tenant()));
+            let spans = node
+                .traces
+                .as_ref()
+                .map(|it| it.spans_for(session.as_str(), open.key.namespace.tenant()));
             let is_stored = !node.services.places.is_empty();
             let opened = Opened {
                 session,
