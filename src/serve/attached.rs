@@ -37,7 +37,7 @@ const FRAMES_MAX: usize = 16;
 #[derive(Debug)]
 pub(super) struct Attached {
     pub(super) hello: Arc<Frame>,
-    pub(super) frames: Shown,
+    pub(super) frames: FrameStream,
     pub(super) asker: Asker,
     /// Closed when `frames` are dropped.
     pub(super) frames_dropped: oneshot::Receiver<Infallible>,
@@ -54,22 +54,23 @@ impl Attached {
     ) -> Self {
         let (end, ended) = mpsc::channel(1);
         let (dropping, frames_dropped) = oneshot::channel();
-        let frames = Shown { ended, from, is_over: false, _watching: None, _dropping: dropping };
+        let frames =
+            FrameStream { ended, from, is_over: false, _watching: None, _dropping: dropping };
         let ids = Ids::new(Uuid::new_v4().as_u128());
         let asker = Asker { to, ids, tenant, is_node, end };
         Self { hello, frames, asker, frames_dropped }
     }
 
     /// Hello and the frames, for a client that sends nothing.
-    pub(super) fn watched(self) -> (Arc<Frame>, Shown) {
+    pub(super) fn watched(self) -> (Arc<Frame>, FrameStream) {
         let Self { hello, frames, asker, .. } = self;
-        (hello, Shown { _watching: Some(asker), ..frames })
+        (hello, FrameStream { _watching: Some(asker), ..frames })
     }
 }
 
 /// The frames of a client after hello.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct FrameStream {
     /// The refusal with which the stream ends once no more requests are read.
     ended: mpsc::Receiver<Refusal>,
     from: Source,
@@ -87,7 +88,7 @@ pub(super) enum Source {
     There(Box<Forwarded>),
 }
 
-impl Stream for Shown {
+impl Stream for FrameStream {
     type Item = Result<Arc<Frame>, Refusal>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -111,7 +112,7 @@ impl Stream for Shown {
     }
 }
 
-impl Shown {
+impl FrameStream {
     /// Keeps reading the frames of another node for `time` after the client is gone, as that node
     /// handles the requests of a stream only until the stream ends.
     pub(super) fn outlasting(

@@ -129,13 +129,13 @@ impl Authority {
         token: Option<&str>,
         certificate: Option<Fingerprint>,
     ) -> Result<String, &'static str> {
-        let shown = token.map(|token| fingerprint(token.as_bytes())).or(certificate);
-        let shown = shown.ok_or(
+        let presented = token.map(|token| fingerprint(token.as_bytes())).or(certificate);
+        let presented = presented.ok_or(
             "this node serves tenants with a token alone; send the header authorization: Bearer TOKEN",
         )?;
         let listed = self.accounts.as_ref().and_then(|(_, accounts)| {
             let accounts = lock(accounts);
-            accounts.0.get(&shown).cloned()
+            accounts.0.get(&presented).cloned()
         });
         match (listed, &self.signed, token) {
             (Some(tenant), _, _) => Ok(tenant),
@@ -150,10 +150,10 @@ fn is_passed_on(headers: &HeaderMap, peers: &PeerRules) -> Result<bool, &'static
     if peers.own.is_none() || !headers.contains_key(TENANT_HEADER) {
         return Ok(false);
     }
-    let shown = headers.get(header::AUTHORIZATION).map(|shown| fingerprint(shown.as_bytes()));
+    let presented = headers.get(header::AUTHORIZATION).map(|value| fingerprint(value.as_bytes()));
     let credential = peers.credentials.newest();
     let token = credential.token.as_ref().map(|token| fingerprint(token.as_encoded_bytes()));
-    if token.is_some() && token != shown {
+    if token.is_some() && token != presented {
         return Err("only a node may name a tenant; give all nodes the same --node-token-file");
     }
     Ok(true)
@@ -178,10 +178,10 @@ pub(super) fn fingerprint(bytes: &[u8]) -> Fingerprint {
 
 impl Accounts {
     fn read(file: &Path) -> Result<Self> {
-        let shown = file.display();
-        let text = fs::read_to_string(file)
-            .with_context(|| format!("--tenants: {shown} can't be read"))?;
-        Self::parse(&text).with_context(|| format!("--tenants: {shown} can't be used"))
+        let path = file.display();
+        let text =
+            fs::read_to_string(file).with_context(|| format!("--tenants: {path} can't be read"))?;
+        Self::parse(&text).with_context(|| format!("--tenants: {path} can't be used"))
     }
 
     /// A line for each token or certificate: the name of its tenant, and its hash.

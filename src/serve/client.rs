@@ -531,21 +531,21 @@ impl Client {
 
     /// Sends a frame, as far as the client may see it; returns the state of the client if its stream does not take it.
     fn try_send(&mut self, frame: &Arc<Frame>, now: Instant) -> Option<Served> {
-        let shown = visible(frame, &self.extensions)?;
-        let shown = match shown {
+        let visible = visible(frame, &self.extensions)?;
+        let sent = match visible {
             std::borrow::Cow::Borrowed(_) => Arc::clone(frame),
-            std::borrow::Cow::Owned(shown) => Arc::new(shown),
+            std::borrow::Cow::Owned(part) => Arc::new(part),
         };
-        let bytes = snapshot_bytes(&shown);
-        let sent = self.to.try_send(shown).or_else(|error| match error {
-            TrySendError::Full(shown) => {
+        let bytes = snapshot_bytes(&sent);
+        let result = self.to.try_send(sent).or_else(|error| match error {
+            TrySendError::Full(sent) => {
                 // The stream may have been emptied before the conversation was noted as waiting.
                 self.link.await_room();
-                self.to.try_send(shown)
+                self.to.try_send(sent)
             }
-            TrySendError::Closed(shown) => Err(TrySendError::Closed(shown)),
+            TrySendError::Closed(sent) => Err(TrySendError::Closed(sent)),
         });
-        match sent {
+        match result {
             Ok(()) => {
                 self.behind_since = None;
                 self.link.on_sent(bytes);

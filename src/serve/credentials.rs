@@ -64,18 +64,17 @@ impl Credentials {
 impl Files {
     fn read(&self) -> Result<Credential> {
         let token = self.token.as_ref().map(|file| {
-            let shown = file.display();
+            let path = file.display();
             let token = fs::read_to_string(file);
             let token =
-                token.with_context(|| format!("--node-token-file: {shown} can't be read"))?;
+                token.with_context(|| format!("--node-token-file: {path} can't be read"))?;
             let token = yaml::without_mark(&token).trim();
             // With an empty token a caller that shows none would be taken for a node.
-            ensure!(!token.is_empty(), "--node-token-file: {shown} has no token");
+            ensure!(!token.is_empty(), "--node-token-file: {path} has no token");
             // The content of the file is not quoted.
             let value = format!("Bearer {token}").parse().ok();
-            value.with_context(|| {
-                format!("--node-token-file: {shown} has no token that can be sent")
-            })
+            value
+                .with_context(|| format!("--node-token-file: {path} has no token that can be sent"))
         });
         let authority = self.authority.as_ref().map(|file| {
             let read = fs::read(file);

@@ -360,7 +360,7 @@ async fn list(
     Parameters(Page { page_size, page_token }): Parameters<Page>,
 ) -> Result<Response, Refusal> {
     let page = stored::list(&node, &caller, ListRequest { page_size, page_token }).await?;
-    let sessions: Vec<_> = page.sessions.iter().map(shown).collect();
+    let sessions: Vec<_> = page.sessions.iter().map(session_json).collect();
     let mut answer = json!({ "sessions": sessions });
     if !page.next_page_token.is_empty() {
         answer["nextPageToken"] = json!(page.next_page_token);
@@ -374,7 +374,7 @@ async fn one(
     Id(id): Id,
     _: Parameters<NoOptions>,
 ) -> Result<Response, Refusal> {
-    Ok(document(&shown(&stored::get(&node, key(&caller, &id)?).await?)))
+    Ok(document(&session_json(&stored::get(&node, key(&caller, &id)?).await?)))
 }
 
 async fn delete(
@@ -414,7 +414,7 @@ async fn about(State(node): OfNode, _: Parameters<NoOptions>) -> Response {
     }))
 }
 
-fn shown(session: &Session) -> Value {
+fn session_json(session: &Session) -> Value {
     json!({
         "sessionId": session.session_id, "title": session.title, "turns": session.turns,
         // 64-bit integers are strings in protobuf's JSON.

@@ -143,14 +143,14 @@ fn refusal(error: &Error) -> &'static str {
 impl Keys {
     fn read(rules: &JwtRules) -> Result<Self> {
         let file = &rules.keys;
-        let shown = file.display();
+        let path = file.display();
         let read = || {
             let bytes = fs::metadata(file)?.len();
             ensure!(bytes <= KEYS_BYTES_MAX, "it is longer than {KEYS_BYTES_MAX} bytes");
             Ok::<_, anyhow::Error>(fs::read(file)?)
         };
-        let text = read().with_context(|| format!("--jwks: {shown} can't be read"))?;
-        Self::parse(&text).with_context(|| format!("--jwks: {shown} can't be used"))
+        let text = read().with_context(|| format!("--jwks: {path} can't be read"))?;
+        Self::parse(&text).with_context(|| format!("--jwks: {path} can't be used"))
     }
 
     fn parse(text: &[u8]) -> Result<Self> {

@@ -474,9 +474,9 @@ async fn connect(stream: TcpStream, router: Router, connections: Connections) {
     };
     match timeout(HANDSHAKE_MAX, certificates.acceptor().accept(stream)).await {
         Ok(Ok(stream)) => {
-            let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-            let shown = shown.map(|certificate| Certificate(fingerprint(certificate)));
-            let router = match shown {
+            let presented = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+            let presented = presented.map(|certificate| Certificate(fingerprint(certificate)));
+            let router = match presented {
                 None => router,
                 Some(certificate) => router.layer(Extension(certificate)),
             };

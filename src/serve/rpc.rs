@@ -1,6 +1,6 @@
 //! The gRPC service: brings the messages of clients to conversations, and frames to clients.
 
-use super::attached::{Asker, Attached, Shown};
+use super::attached::{Asker, Attached, FrameStream};
 use super::auth::Caller;
 use super::client::Past;
 use super::node::{Key, Node, Wanted};
@@ -197,7 +197,7 @@ fn unreadable(error: &Status, bytes_max: usize) -> Option<Refusal> {
 }
 
 /// The frames of a client, until it stops waiting for them.
-fn lines(hello: Arc<Frame>, frames: Shown, until: Option<Instant>) -> Lines {
+fn lines(hello: Arc<Frame>, frames: FrameStream, until: Option<Instant>) -> Lines {
     let own = |frame: Arc<Frame>| Arc::unwrap_or_clone(frame);
     let frames = frames.map(move |frame| frame.map(own).map_err(status));
     let all = stream::iter([Ok(own(hello))]).chain(frames);

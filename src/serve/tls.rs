@@ -59,9 +59,9 @@ impl Files {
     fn read(&self) -> Result<ServerConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let own = chain(&self.certificate).context("--tls-cert")?;
-        let shown = self.key.display();
+        let path = self.key.display();
         let key = PrivateKeyDer::from_pem_file(&self.key)
-            .with_context(|| format!("--tls-key: {shown} has no key in PEM that can be read"))?;
+            .with_context(|| format!("--tls-key: {path} has no key in PEM that can be read"))?;
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()?;
         let builder = match &self.clients {
@@ -88,10 +88,10 @@ impl Files {
 
 /// The certificates of a file, at least one.
 pub(super) fn chain(file: &PathBuf) -> Result<Vec<CertificateDer<'static>>> {
-    let shown = file.display();
+    let path = file.display();
     let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let chain =
-        read.with_context(|| format!("{shown} has no certificates in PEM that can be read"))?;
-    ensure!(!chain.is_empty(), "{shown} has no certificate");
+        read.with_context(|| format!("{path} has no certificates in PEM that can be read"))?;
+    ensure!(!chain.is_empty(), "{path} has no certificate");
     Ok(chain)
 }

@@ -34,9 +34,9 @@ pub(super) fn visible<'a>(
             if entities.iter().all(|it| is_seen(&it.payload)) {
                 return Some(Cow::Borrowed(frame));
             }
-            let mut shown = snapshot.clone();
-            shown.entities.retain(|it| is_seen(&it.payload));
-            Some(Cow::Owned(Frame { frame: Some(Body::Snapshot(shown)), ..frame.clone() }))
+            let mut visible = snapshot.clone();
+            visible.entities.retain(|it| is_seen(&it.payload));
+            Some(Cow::Owned(Frame { frame: Some(Body::Snapshot(visible)), ..frame.clone() }))
         }
         Body::Hello(_) | Body::Error(_) | Body::Done(_) => Some(Cow::Borrowed(frame)),
     }

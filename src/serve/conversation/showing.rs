@@ -189,9 +189,9 @@ impl Conversation {
             Some(Body::Snapshot(_)) => {
                 let Self { clients, requests, cached_snapshot, log, .. } = self;
                 if let Some(client) = clients.iter_mut().find(|it| it.awaits(&frame.request_id)) {
-                    let shown = Arc::new(Frame { request_id: String::new(), ..frame });
-                    *cached_snapshot = (log.end(), Arc::downgrade(&shown));
-                    client.on_snapshot(shown, log.end(), requests);
+                    let snapshot = Arc::new(Frame { request_id: String::new(), ..frame });
+                    *cached_snapshot = (log.end(), Arc::downgrade(&snapshot));
+                    client.on_snapshot(snapshot, log.end(), requests);
                 } else if let Some(client) = self.replaying_client(&frame.request_id) {
                     let request = frame.request_id.clone();
                     client.finish_replay(&request, Some(frame));
