@@ -151,6 +151,14 @@ struct Counted {
     runs: u64,
 }
 
+/// The span of the log lines of the run that goes on.
+#[derive(Debug)]
+struct RunSpan {
+    /// The request that has begun the run.
+    request: String,
+    span: Span,
+}
+
 pub(super) struct Conversation {
     session: SessionId,
     host: Box<Host>,
@@ -189,9 +197,7 @@ pub(super) struct Conversation {
     open_calls: OpenCalls,
     unanswered: Unanswered,
     spans: Option<Spans>,
-    /// The span of the log lines of the run that goes on, and its request.
-    span: Span,
-    spanned: String,
+    run_span: Option<RunSpan>,
     /// When the run that goes on is stopped.
     run_until: Option<Instant>,
     /// When nobody was attached any more.
@@ -255,8 +261,7 @@ impl Conversation {
             open_calls: OpenCalls::default(),
             unanswered: Unanswered::default(),
             spans,
-            span: Span::none(),
-            spanned: String::new(),
+            run_span: None,
             run_until: None,
             alone_since: None,
             idle_since: now,
@@ -303,7 +308,9 @@ impl Conversation {
             }
             () = self.room.notified() => {}
             () = sleep_until(wake_at) => self.look_at_clock(),
-            effects = within(&self.span, self.host.next(has_room)) => self.on_engine(effects),
+            effects = within(self.run_span.as_ref(), self.host.next(has_room)) => {
+                self.on_engine(effects);
+            }
         }
     }
 
@@ -314,7 +321,8 @@ impl Conversation {
             if !self.has_room() {
                 return;
             }
-            let Some(effects) = self.span.in_scope(|| self.host.try_next()) else { return };
+            let effects = in_scope(self.run_span.as_ref(), || self.host.try_next());
+            let Some(effects) = effects else { return };
             self.perform(effects);
         }
     }
@@ -373,7 +381,7 @@ impl Conversation {
     }
 
     fn stop_run(&mut self, why: &str) {
-        self.span.in_scope(|| tracing::info!("{why}"));
+        in_scope(self.run_span.as_ref(), || tracing::info!("{why}"));
         self.ask_own(Command::Cancel(Cancel::default()));
     }
 
@@ -536,10 +544,18 @@ impl Conversation {
     }
 }
 
-/// Polls `future` in this span, as `Instrument` does, without another handle of the span for each wait.
-async fn within<F: Future>(span: &Span, future: F) -> F::Output {
+/// Polls `future` in the span of a run, as `Instrument` does, without another handle of the span for each wait.
+async fn within<F: Future>(run: Option<&RunSpan>, future: F) -> F::Output {
     let mut future = pin!(future);
-    poll_fn(|context| span.in_scope(|| future.as_mut().poll(context))).await
+    poll_fn(|context| in_scope(run, || future.as_mut().poll(context))).await
+}
+
+/// Does `work` in the span of a run, if one goes on.
+fn in_scope<T>(run: Option<&RunSpan>, work: impl FnOnce() -> T) -> T {
+    match run {
+        Some(run) => run.span.in_scope(work),
+        None => work(),
+    }
 }
 
 impl Drop for Conversation {

@@ -2,7 +2,7 @@
 //! of a tool that the client runs. While no client that can answer is attached, the others would wait for one that may
 //! never come back.
 
-use super::Conversation;
+use super::{Conversation, in_scope};
 use crate::protocol::command::{Approve, ClientToolResult, Command, Compact, Decision, Extension};
 use crate::session::Question;
 use std::collections::HashSet;
@@ -74,7 +74,8 @@ impl Conversation {
     }
 
     fn give_up(&mut self, question: Question) {
-        self.span.in_scope(|| tracing::info!("a question was given up: {NOBODY_IS_THERE}"));
+        let log = || tracing::info!("a question was given up: {NOBODY_IS_THERE}");
+        in_scope(self.run_span.as_ref(), log);
         self.unanswered.given_up.insert(question.clone());
         let why = NOBODY_IS_THERE.to_owned();
         self.ask_own(match question {

@@ -163,7 +163,7 @@ impl Conversation {
                 spans.asked(id.as_str(), client.parent());
             }
         }
-        if may_run && self.spanned.is_empty() {
+        if may_run && self.run_span.is_none() {
             self.enter(id.as_str());
         }
         if is(|it| !extensions_of(it).is_empty()) {

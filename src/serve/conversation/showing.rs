@@ -1,6 +1,6 @@
 //! Frames of the host, and which of them each client gets.
 
-use super::{Conversation, Counted, Ending};
+use super::{Conversation, Counted, Ending, RunSpan};
 use crate::host::{Effect, Effects};
 use crate::protocol::any::Any;
 use crate::protocol::command::{Command, Page};
@@ -17,7 +17,6 @@ use prost::Message;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
-use tracing::Span;
 
 impl Conversation {
     pub(super) fn perform(&mut self, effects: Effects) {
@@ -102,11 +101,11 @@ impl Conversation {
                 self.counts.runs_total.fetch_add(1, Ordering::Relaxed);
                 self.run_until = None;
             }
-            Some(Body::Done(done)) if frame.request_id == self.spanned => {
+            Some(Body::Done(done)) if self.is_in_span_of(&frame.request_id) => {
                 if let Some(spans) = &mut self.spans {
                     spans.end(&done.status);
                 }
-                (self.span, self.spanned) = (Span::none(), String::new());
+                self.run_span = None;
             }
             Some(
                 Body::Hello(_)
@@ -122,13 +121,18 @@ impl Conversation {
 
     /// Has log lines name this request from here on.
     pub(super) fn enter(&mut self, request: &str) {
-        if self.spanned != request {
-            self.span = tracing::error_span!("run", request);
-            request.clone_into(&mut self.spanned);
+        if !self.is_in_span_of(request) {
+            let span = tracing::error_span!("run", request);
+            self.run_span = Some(RunSpan { request: request.to_owned(), span });
             if let Some(spans) = &mut self.spans {
                 spans.begin(request);
             }
         }
+    }
+
+    /// Whether log lines name this request.
+    fn is_in_span_of(&self, request: &str) -> bool {
+        self.run_span.as_ref().is_some_and(|run| run.request == request)
     }
 
     fn show_nameless(&mut self, frame: Frame) {
