@@ -455,8 +455,8 @@ impl Library {
         self.try_delete(session).map_err(|error| error.to_string())
     }
 
-    /// Deletes a session that nobody has written since `since_ms`, in milliseconds since 1970; `None` if somebody has, or
-    /// a process holds it.
+    /// Deletes a session that nobody has written since `since_ms` (milliseconds since 1970); `None` if somebody has,
+    /// or a process holds it.
     ///
     /// # Errors
     /// If a store can't be read or written, for a person.
