@@ -94,7 +94,9 @@ fn thinking_config<'a>(model: &str, settings: &'a CallSettings) -> Option<Thinki
         (Reasoning::Budget | Reasoning::Level, Some(budget)) => {
             Some(Amount::ThinkingBudget(budget))
         }
-        (Reasoning::Budget, None) => effort.and_then(budget).map(Amount::ThinkingBudget),
+        (Reasoning::Budget, None) => {
+            effort.and_then(|effort| budget(model, effort)).map(Amount::ThinkingBudget)
+        }
         (Reasoning::Level, None) => {
             effort.map(|effort| Amount::ThinkingLevel(level(model, effort)))
         }
@@ -106,9 +108,9 @@ fn thinking_config<'a>(model: &str, settings: &'a CallSettings) -> Option<Thinki
 
 /// The budget that Google's own documentation gives for an effort
 /// (<https://ai.google.dev/gemini-api/docs/openai>); `None` for a word that it does not have.
-fn budget(effort: &str) -> Option<u32> {
+fn budget(model: &str, effort: &str) -> Option<u32> {
     match effort {
-        "none" => Some(0),
+        "none" => Some(model::lowest_budget(model)),
         "minimal" | "low" => Some(1_024),
         "medium" => Some(8_192),
         "high" | "xhigh" | "max" => Some(24_576),
@@ -119,7 +121,7 @@ fn budget(effort: &str) -> Option<u32> {
 /// The level for an effort. Words of other providers become the nearest one.
 fn level<'a>(model: &str, effort: &'a str) -> &'a str {
     match effort {
-        "none" => model::lowest_level(model),
+        "none" | "minimal" => model::lowest_level(model),
         "xhigh" | "max" => "high",
         effort => effort,
     }

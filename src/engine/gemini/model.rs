@@ -20,9 +20,24 @@ pub(super) fn is_name(model: &str) -> bool {
     !model.trim().contains(is_odd) && !model.trim().split('/').any(is_step)
 }
 
+/// In the names of the models that have the level "minimal": Flash up to 3.6, and Flash-Lite
+/// (<https://ai.google.dev/gemini-api/docs/generate-content/thinking#thinking-levels>). All others refuse a request
+/// with it and take "low", which is right for a name without a version, too.
+const WITH_MINIMAL: [&str; 5] =
+    ["flash-lite", "gemini-3-flash", "gemini-3.1-flash", "gemini-3.5-flash", "gemini-3.6-flash"];
+
 /// The lowest level at which `model` reasons, if it has levels: it always does.
 pub(super) fn lowest_level(model: &str) -> &'static str {
-    if model.to_ascii_lowercase().contains("flash") { "minimal" } else { "low" }
+    let model = model.to_ascii_lowercase();
+    let has_minimal = WITH_MINIMAL.iter().any(|name| model.contains(name));
+    if has_minimal { "minimal" } else { "low" }
+}
+
+/// The smallest budget for reasoning that `model` takes, if it has budgets: Gemini 2.5 Pro always reasons, and refuses
+/// less than this.
+pub(super) fn lowest_budget(model: &str) -> u32 {
+    const PRO_TOKENS_MIN: u32 = 128;
+    if model.to_ascii_lowercase().contains("gemini-2.5-pro") { PRO_TOKENS_MIN } else { 0 }
 }
 
 /// `model` takes a schema together with tools.

@@ -185,11 +185,42 @@ fn settings_have_their_places() {
     let hidden = json!({ "reasoning_effort": "low", "reasoning_summary": "none" });
     let expected = json!({ "includeThoughts": false, "thinkingLevel": "low" });
     assert_eq!(thinking(NEW, hidden), expected);
-    // Models with levels always reason.
-    let none = || json!({ "reasoning_effort": "none" });
-    assert_eq!(thinking(old, none()), budget(0, false));
-    assert_eq!(thinking(NEW, none()), level("minimal"));
-    assert_eq!(thinking("gemini-3.1-pro-preview", none()), level("low"));
+}
+
+/// Models with levels always reason, and so does Gemini 2.5 Pro; which level is the lowest depends on the model, and
+/// Google refuses a request with one that is lower.
+#[test]
+fn no_effort_is_the_lowest_that_a_model_takes() {
+    let thinking = |model: &str, effort: &str| {
+        let settings = json!({ "reasoning_effort": effort });
+        let sent = sent(model, &spec(&settings, &[], None), &[user("q")]);
+        sent["generationConfig"]["thinkingConfig"].clone()
+    };
+    for model in ["gemini-2.5-flash", "gemini-2.5-flash-lite"] {
+        let expected = json!({ "includeThoughts": false, "thinkingBudget": 0 });
+        assert_eq!(thinking(model, "none"), expected, "{model}");
+    }
+    for model in ["gemini-2.5-pro", "models/gemini-2.5-pro-preview-06-05"] {
+        let expected = json!({ "includeThoughts": true, "thinkingBudget": 128 });
+        assert_eq!(thinking(model, "none"), expected, "{model}");
+    }
+    for (model, level) in [
+        ("gemini-flash-latest", "low"),
+        ("gemini-3.8-flash", "low"),
+        ("models/gemini-3.7-flash", "low"),
+        ("gemini-3.1-pro-preview", "low"),
+        ("m", "low"),
+        ("gemini-3-flash-preview", "minimal"),
+        ("gemini-3.5-flash", "minimal"),
+        ("Gemini-3.6-Flash", "minimal"),
+        ("gemini-3.1-flash-lite", "minimal"),
+        ("gemini-flash-lite-latest", "minimal"),
+    ] {
+        let expected = json!({ "includeThoughts": true, "thinkingLevel": level });
+        for effort in ["none", "minimal"] {
+            assert_eq!(thinking(model, effort), expected, "{model} {effort}");
+        }
+    }
 }
 
 #[test]
