@@ -374,6 +374,20 @@ fn text_after_a_call_is_of_the_same_answer_and_stands_before_the_result() {
     assert_eq!(messages[1]["content"], "Let me see.");
 }
 
+/// A header often has the name of a project, and so has the server of its tools.
+#[test]
+fn a_tool_with_a_name_that_a_header_holds_is_called() {
+    fn launch(provider: &Provider, args: &[&str]) -> Launch {
+        openai(provider, &[&["--header", "X-Team: get_time"], args].concat())
+    }
+    let interface = Interface { engine: "openai", launch, says };
+    let call = json!({ "index": 0, "id": "call_a",
+                       "function": { "name": "get_time", "arguments": "{}" } });
+    let called = choice(json!({ "delta": { "tool_calls": [call] } }));
+    let body = interface.with_results(vec![called, Step::Finish("tool_calls", None)], &["call_a"]);
+    assert_eq!(body.pointer("/messages/1/tool_calls/0/function/name"), Some(&json!("get_time")));
+}
+
 /// Providers refuse every later request with another name. An id goes back as its server gave it, however long.
 /// The model is told that there is no such tool, so that it answers in the same turn.
 #[test]

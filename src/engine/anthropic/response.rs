@@ -11,7 +11,7 @@ use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::provider_data;
 use crate::engine::provider::response::{ResponseEnd, ResponseReader, ResponseState};
 use crate::engine::provider::sse::SseEvent;
-use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
+use crate::engine::provider::tool::ID_BYTES_MAX;
 use serde_json::Value;
 use std::mem::take;
 
@@ -116,7 +116,7 @@ impl<'a> AnthropicReader<'a> {
         let Block::ToolUse { id, name, input } = block else { return block };
         Block::ToolUse {
             id: self.response.failures.shown(&id, ID_BYTES_MAX),
-            name: self.response.failures.shown(&name, NAME_BYTES_MAX),
+            name: self.response.failures.shown_tool_name(&name),
             input,
         }
     }

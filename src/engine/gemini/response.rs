@@ -12,7 +12,7 @@ use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::provider_data;
 use crate::engine::provider::response::{Completeness, ResponseEnd, ResponseReader, ResponseState};
 use crate::engine::provider::sse::SseEvent;
-use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
+use crate::engine::provider::tool::ID_BYTES_MAX;
 use serde_json::Value;
 use std::mem::take;
 
@@ -197,7 +197,7 @@ impl<'a> GeminiReader<'a> {
         let Some(mut call) = part.function_call else { return part };
         call.id = call.id.map(|id| self.response.failures.shown(&id, ID_BYTES_MAX));
         let name = self.names.own(call.name);
-        call.name = self.response.failures.shown(&name, NAME_BYTES_MAX);
+        call.name = self.response.failures.shown_tool_name(&name);
         Part { function_call: Some(call), ..part }
     }
 }

@@ -10,7 +10,7 @@ use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::provider_data::{DATA_BYTES_MAX, encode_value};
 use crate::engine::provider::response::{ResponseEnd, ResponseReader, ResponseState};
 use crate::engine::provider::think::{self, Split, ThinkTag};
-use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
+use crate::engine::provider::tool::ID_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 use std::mem::take;
 
@@ -111,7 +111,7 @@ impl<'a> OllamaReader<'a> {
     fn call(&mut self, call: Call, events: &mut Vec<EngineEvent>) -> Result<(), AnswerError> {
         let Call { id, function: Function { name, arguments } } = call;
         // The words of a call are shown.
-        let name = self.response.failures.shown(&name, NAME_BYTES_MAX);
+        let name = self.response.failures.shown_tool_name(&name);
         let given = self.response.failures.shown(id.as_deref().unwrap_or_default(), ID_BYTES_MAX);
         self.ids.whole(given, name, arguments.as_deref(), events)
     }

@@ -6,10 +6,9 @@
 
 use super::usage::usage;
 use crate::conversation::event::Usage;
+use crate::engine::provider::failure::Failures;
 use crate::engine::provider::json;
-use crate::engine::provider::tool::{
-    ID_BYTES_MAX, NAME_BYTES_MAX, OWN_ID_BYTES_MAX, WIRE_ID_BYTES_MAX,
-};
+use crate::engine::provider::tool::{ID_BYTES_MAX, OWN_ID_BYTES_MAX, WIRE_ID_BYTES_MAX};
 use serde::de::{DeserializeOwned, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -373,16 +372,16 @@ impl ToolDelta {
         self.own_id.as_deref()
     }
 
-    /// Replaces the id and the name by what `show` returns for the text and its limit in bytes.
-    pub(super) fn shown(mut self, show: impl Fn(&str, usize) -> String) -> Self {
+    /// Removes the key from the id and the name, which frames show, and cuts them to their limits.
+    pub(super) fn shown(mut self, failures: &Failures) -> Self {
         if let Value::String(id) = &mut self.id {
             self.own_id = (WIRE_ID_BYTES_MAX + 1..=OWN_ID_BYTES_MAX)
                 .contains(&id.len())
-                .then(|| show(id, OWN_ID_BYTES_MAX));
-            *id = show(id, ID_BYTES_MAX);
+                .then(|| failures.shown(id, OWN_ID_BYTES_MAX));
+            *id = failures.shown(id, ID_BYTES_MAX);
         }
         if let Some(Function { name: Value::String(name), .. }) = &mut self.function {
-            *name = show(name, NAME_BYTES_MAX);
+            *name = failures.shown_tool_name(name);
         }
         self
     }

@@ -206,8 +206,7 @@ impl<'a> OpenAiReader<'a> {
             self.release(events);
         }
         for delta in calls {
-            let delta =
-                delta.shown(|word, bytes_max| self.response.failures.shown(word, bytes_max));
+            let delta = delta.shown(self.response.failures);
             let pushed = self.calls.push(&delta, events);
             pushed.map_err(|error| self.response.failure_of(error, &[]))?;
         }

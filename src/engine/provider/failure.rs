@@ -76,6 +76,8 @@ pub(in crate::engine) struct Failures {
     has_schema: bool,
     /// A base URL of the interface, with the path that most servers have; blank if it is not known.
     base_url_example: &'static str,
+    /// The names of the tools that the model may call.
+    tool_names: Vec<String>,
     names: &'static SettingNames,
 }
 
@@ -138,6 +140,7 @@ impl Failures {
             model: model.to_owned(),
             has_schema: false,
             base_url_example: "",
+            tool_names: Vec::new(),
             names,
         }
     }
@@ -155,6 +158,11 @@ impl Failures {
     /// For calls in which the provider is sent the schema of the answer, or not.
     pub(in crate::engine) fn with_schema(self, has_schema: bool) -> Self {
         Self { has_schema, ..self }
+    }
+
+    /// For calls in which the model may call the tools of these names.
+    pub(in crate::engine) fn with_tools<'t>(self, names: impl Iterator<Item = &'t str>) -> Self {
+        Self { tool_names: names.map(str::to_owned).collect(), ..self }
     }
 
     /// The place of the key that was sent.

@@ -236,6 +236,7 @@ impl<I: Interface> Remote<I> {
         // Of the request as it is sent: one without a schema is not refused for it.
         let has_schema = schema::native(&refused.left_out_of(spec)).is_some();
         let failures = self.failures(key, model, &spec.settings).with_schema(has_schema);
+        let failures = failures.with_tools(spec.tools.iter().map(|tool| tool.name.as_str()));
         let url = self.url(model, &failures)?;
         let headers = headers::<I>(key, &url, &spec.settings, &failures)?;
         let has_secret = key.is_some() || !spec.settings.extra_headers.is_empty();
@@ -295,7 +296,7 @@ impl<I: Interface> Remote<I> {
         let failures = Failures::new(settings_of_engine.names, key, self.base_url(), model);
         let failures = failures.of_key_in(settings_of_engine.key_place.clone());
         let failures = failures.of_urls_like(I::BASE_URL_EXAMPLE);
-        failures.hiding(settings.extra_headers.values())
+        failures.hiding(settings.extra_headers.iter())
     }
 
     /// Why no call can ever be made with these settings, if that is so.

@@ -115,6 +115,15 @@ macro_rules! response_tests {
             testing::in_words($reader::new(&failures(), BodyEnd::Marked), pieces)
         }
 
+        /// `body` has a call of a tool that has the key as its name: the name stays where the tool is offered.
+        #[track_caller]
+        fn check_offered(body: &str) {
+            let failures = failures().with_tools([$key].into_iter());
+            let reader = $reader::new(&failures, BodyEnd::Marked);
+            let words = testing::in_words(reader, &[body.as_bytes()]);
+            assert!(words.contains(&format!(":{} ", $key)), "{words}");
+        }
+
         /// `body` is read as `expected`, whole, split at every byte, and byte by byte.
         #[track_caller]
         fn check(body: &str, expected: &str) {

@@ -13,7 +13,7 @@ use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::provider_data;
 use crate::engine::provider::response::{ResponseEnd, ResponseReader, ResponseState};
 use crate::engine::provider::sse::SseEvent;
-use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
+use crate::engine::provider::tool::ID_BYTES_MAX;
 use serde_json::Value;
 
 #[cfg(test)]
@@ -188,13 +188,11 @@ impl<'a> ResponsesReader<'a> {
 
     /// Removes the key from the names and ids of the item, which frames show.
     fn shown(&self, item: Item) -> Item {
-        let shown = |word: Option<String>, bytes_max| {
-            word.map(|word| self.response.failures.shown(&word, bytes_max))
-        };
+        let failures = self.response.failures;
         match item {
             Item::FunctionCall { call_id, name, arguments } => Item::FunctionCall {
-                call_id: shown(call_id, ID_BYTES_MAX),
-                name: shown(name, NAME_BYTES_MAX),
+                call_id: call_id.map(|id| failures.shown(&id, ID_BYTES_MAX)),
+                name: name.map(|name| failures.shown_tool_name(&name)),
                 arguments,
             },
             item @ (Item::Message { .. } | Item::Reasoning { .. } | Item::Unknown) => item,

@@ -362,6 +362,7 @@ fn the_key_is_not_in_the_words_of_a_call() {
     let call = json!([{ "functionCall": { "name": KEY, "id": KEY, "args": {} } }]);
     let body = event(&last(call, &format!("odd {KEY}")));
     assert!(!read(&[body.as_bytes()]).contains(KEY));
+    check_offered(&body);
 }
 
 #[test]

@@ -199,6 +199,7 @@ fn calls_without_arguments_or_ids_get_them() {
     check(&body, expected);
     let key = calls(json!([{ "id": KEY, "function": { "name": KEY } }])) + &last(KEY);
     assert!(!read(&[key.as_bytes()]).contains(KEY));
+    check_offered(&key);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::Failures;
 use crate::engine::provider::http::login_token;
+use crate::engine::provider::tool::NAME_BYTES_MAX;
 use crate::support::secret::{Secret, without_userinfo};
 use crate::support::shorten::first_chars;
 use reqwest::Url;
@@ -9,15 +10,51 @@ use reqwest::Url;
 /// Bytes of the provider's words that are searched for secrets before they are quoted.
 const QUOTED_BYTES_MAX: usize = 64 * 1024;
 
+/// Headers that hold no credentials, in lower case: who asks, what for, and which form of the interface. The value of
+/// any other header may be a key.
+const PUBLIC_HEADERS: [&str; 20] = [
+    "accept",
+    "accept-language",
+    "anthropic-beta",
+    "anthropic-version",
+    "content-type",
+    "copilot-integration-id",
+    "copilot-vision-request",
+    "editor-plugin-version",
+    "editor-version",
+    "http-referer",
+    "openai-beta",
+    "openai-intent",
+    "openai-organization",
+    "openai-project",
+    "referer",
+    "user-agent",
+    "x-goog-user-project",
+    "x-initiator",
+    "x-openrouter-title",
+    "x-title",
+];
+
 impl Failures {
-    /// Failures that hide `headers`, too, also without the word for their scheme.
+    /// Failures that hide the values of `headers`, which have their names in lower case, too, also without the word for
+    /// their scheme. Those of [`PUBLIC_HEADERS`] stay: an error may be about them, and a name may have the same words.
     pub(in crate::engine) fn hiding<'a>(
         mut self,
-        headers: impl Iterator<Item = &'a Secret>,
+        headers: impl Iterator<Item = (&'a String, &'a Secret)>,
     ) -> Self {
-        let forms = |header: &Secret| [Some(header.clone()), credentials(header)];
-        self.secrets.extend(headers.flat_map(forms).flatten());
+        let secret = headers.filter(|(name, _)| !PUBLIC_HEADERS.contains(&name.as_str()));
+        let forms = |(_, header): (&String, &Secret)| [Some(header.clone()), credentials(header)];
+        self.secrets.extend(secret.flat_map(forms).flatten());
         self
+    }
+
+    /// The name of a called tool for an event. The name of an offered tool stays as it is: the client has given it, and
+    /// the call is for the tool of this name.
+    pub(in crate::engine) fn shown_tool_name(&self, name: &str) -> String {
+        match self.tool_names.iter().any(|offered| offered == name) {
+            true => name.to_owned(),
+            false => self.shown(name, NAME_BYTES_MAX),
+        }
     }
 
     /// A word of the provider's for an event: without secrets, and of `bytes_max` bytes at most.

@@ -515,8 +515,8 @@ fn a_header_is_hidden_with_and_without_its_scheme() {
         ("Token a b-GWSECRET", "a b-GWSECRET"),
         ("GWSECRET-alone", "GWSECRET-alone"),
     ] {
-        let headers = [Secret::new(header).expect("a header")];
-        let failures = failures(None).hiding(headers.iter());
+        let headers = [("x-gateway".to_owned(), Secret::new(header).expect("a header"))];
+        let failures = failures(None).hiding(headers.iter().map(|(name, value)| (name, value)));
         for said in [header, credentials] {
             let body = format!(r#"{{"error":{{"message":"header {said} is wrong"}}}}"#);
             let error = failures.status(401, body.as_bytes(), None).into_error();
@@ -525,6 +525,25 @@ fn a_header_is_hidden_with_and_without_its_scheme() {
                 assert!(shown.contains("header [redacted]"), "{shown}");
             }
         }
+    }
+}
+
+/// An error about one of them has to say what it is about.
+#[test]
+fn a_header_that_holds_no_credentials_is_not_hidden() {
+    let said = "Unexpected value `my-beta-2026` for the `anthropic-beta` header";
+    let message = |name: &str, value: &str| {
+        let header = (name.to_owned(), Secret::new(value).expect("a header"));
+        let failures = failures(None).hiding([(&header.0, &header.1)].into_iter());
+        failures.status(400, said.as_bytes(), None).message
+    };
+    for public in ["anthropic-beta", "x-title", "http-referer"] {
+        for value in ["my-beta-2026", "no my-beta-2026"] {
+            assert!(message(public, value).ends_with(said), "{public} {value}");
+        }
+    }
+    for other in ["authorization", "cookie", "x-api-key", "x-team"] {
+        assert!(!message(other, "my-beta-2026").contains("my-beta-2026"), "{other}");
     }
 }
 

@@ -574,7 +574,9 @@ fn missing_and_doubled_ids_are_made_up() {
 #[test]
 fn the_key_is_not_in_the_words_of_a_call() {
     let body = start() + &tool(0, KEY, &["{}"]) + &incomplete(&format!("odd {KEY}"));
+    let body = body.replace("look", KEY);
     assert!(!read(&[body.as_bytes()]).contains(KEY));
+    check_offered(&body);
 }
 
 #[test]
