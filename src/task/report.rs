@@ -210,9 +210,9 @@ pub(crate) fn is_passing(status: u16) -> bool {
 const PAYMENT_REQUIRED: u16 = 402;
 
 /// Words of providers for an account without credit, in lower case: codes of OpenAI and those who have its
-/// interface, of Moonshot and MiniMax, and the messages of Anthropic and of MiniMax, Zhipu and DeepSeek, which
-/// have codes that stand for other errors too.
-const OUT_OF_CREDIT: [&str; 7] = [
+/// interface, of Moonshot and MiniMax, and the messages of Anthropic, of MiniMax, Zhipu and DeepSeek, which
+/// have codes that stand for other errors too, of xAI (three), and of OpenRouter for the limit of a key.
+const OUT_OF_CREDIT: [&str; 11] = [
     "insufficient_quota",
     "billing_hard_limit_reached",
     "billing_not_active",
@@ -220,6 +220,10 @@ const OUT_OF_CREDIT: [&str; 7] = [
     "credit balance is too low",
     "insufficient_balance",
     "insufficient balance",
+    "used all available credits",
+    "have any credits",
+    "run out of credits",
+    "key limit exceeded",
 ];
 
 /// Whether an error of this status with these words is about an empty account: it does not pass by

@@ -189,6 +189,8 @@ impl Complaint {
         };
         let has_code = |words: &[&str]| words.iter().any(|word| self.has_code(word));
         match status {
+            // Servers have it also for what no other key helps against.
+            Some(403) if self.is_out_of_credit(status) => ErrorClass::RateLimited,
             Some(401 | 403) => ErrorClass::Auth,
             Some(_) | None if self.exceeds_rate_alone(status) => ErrorClass::ContextOverflow,
             Some(402 | 429) => ErrorClass::RateLimited,

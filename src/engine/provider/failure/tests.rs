@@ -260,9 +260,15 @@ fn an_empty_account_is_for_good() {
         serde_json::json!({ "message": "x", "code": "billing_not_active" }),
         serde_json::json!({ "message": "x", "type": "exceeded_current_quota_error" }),
         serde_json::json!({ "message": "Your credit balance is too low." }),
+        serde_json::json!(
+            "Your team x has either used all available credits or reached its monthly spending limit."
+        ),
+        serde_json::json!("Your newly created team doesn't have any credits or licenses yet."),
+        serde_json::json!("You have run out of credits or need a Grok subscription."),
+        serde_json::json!({ "message": "Key limit exceeded (total limit). Manage it.", "code": 403 }),
     ] {
-        let body = serde_json::json!({ "error": error }).to_string();
-        for status in [400, 402, 429, 500] {
+        let body = serde_json::json!({ "code": "odd", "error": error }).to_string();
+        for status in [400, 402, 403, 429, 500] {
             never(failures(None).status(status, body.as_bytes(), Some(Duration::from_secs(1))));
         }
         never(failures(None).reported(&error));
