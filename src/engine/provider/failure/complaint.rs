@@ -176,6 +176,12 @@ impl Complaint {
             || self.message.contains(TOO_LARGE_WORDS) && has_words()
     }
 
+    /// Whether the request is one that nobody may make, whatever the key and the model.
+    pub(super) fn is_forbidden(&self) -> bool {
+        let is_said = |text: String| FORBIDDEN_WORDS.iter().any(|word| text.contains(word));
+        self.texts().any(|text| is_said(text.to_lowercase()))
+    }
+
     /// Whether its message has all words of one about an input that is too long.
     fn is_about_length(&self) -> bool {
         let message = self.message.to_lowercase();
@@ -191,6 +197,7 @@ impl Complaint {
         match status {
             // Servers have it also for what no other key helps against.
             Some(403) if self.is_out_of_credit(status) => ErrorClass::RateLimited,
+            Some(403) if self.is_forbidden() => ErrorClass::Provider,
             Some(401 | 403) => ErrorClass::Auth,
             Some(_) | None if self.exceeds_rate_alone(status) => ErrorClass::ContextOverflow,
             Some(402 | 429) => ErrorClass::RateLimited,
@@ -258,6 +265,16 @@ const SCHEMA_WORDS: &[&str] = &[
 
 /// Groq's codes and words for an answer that it could not read, which it has under status 400.
 const BAD_OUTPUT: &[&str] = &["tool_use_failed", "json_validate_failed", "failed_generation"];
+
+/// Words for a prompt that may not be answered, which OpenRouter and xAI have under status 403, and others with codes
+/// of OpenAI, and OpenAI's code for a country that it does not serve: the key is right.
+const FORBIDDEN_WORDS: &[&str] = &[
+    "input was flagged",
+    "violates usage guidelines",
+    "content_policy",
+    "content_filter",
+    "unsupported_country",
+];
 
 /// xAI's words for a wrong key, which it has under status 400.
 const KEY_WORDS: &[&str] = &["incorrect api key"];

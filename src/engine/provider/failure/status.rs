@@ -248,7 +248,7 @@ impl Failures {
                 "{base} refuses the request{number}: model {model} takes no `max_tokens` as large as \
                  this; set a smaller one, as with `-O max_tokens=1000`"
             ),
-            _ if complaint.is_about_model() => {
+            _ if complaint.is_about_model() && !complaint.is_forbidden() => {
                 format!("{base} refuses the request{number}: check {model_source} (now {model})")
             }
             _ if complaint.message.is_empty() => format!(

@@ -5,6 +5,7 @@ use crate::engine::provider::body::Ignored;
 use crate::engine::provider::interface::Refused;
 use crate::engine::provider::optional::{Ground, OptionalParts, Suspects};
 use crate::engine::provider::retry::RETRY_AFTER_MAX;
+use crate::task::report::QUOTATION;
 use serde_json::Value;
 
 const NAMES: SettingNames = SettingNames {
@@ -275,6 +276,23 @@ fn an_empty_account_is_for_good() {
         never(failures(None).reported_as(&error, Some(429)));
     }
     never(failures(None).status(402, b"", None));
+}
+
+/// The words of OpenRouter, xAI and OpenAI. Another key would not help, and the key of the person is right.
+#[test]
+fn what_is_forbidden_with_every_key_is_not_the_fault_of_the_key() {
+    let flagged = r#"{"error":{"message":"openai/gpt-4o requires moderation on OpenRouter. Your input was flagged for \"violence\". No credits were charged.","code":403}}"#;
+    let violates = r#"{"code":"The caller does not have permission to execute the specified operation","error":"Content violates usage guidelines. Team: t, API key ID: k, Model: m, Failed check: SAFETY_CHECK_TYPE_BIO"}"#;
+    let region = r#"{"error":{"code":"unsupported_country_region_territory","message":"Country, region, or territory not supported","type":"request_forbidden"}}"#;
+    for body in [flagged, violates, region] {
+        check(403, body, ErrorClass::Provider, &["refuses the request", "change what it names"]);
+        let failure = failures(Some("sk-abcdef")).status(403, body.as_bytes(), None);
+        let (headline, _) = failure.message.split_once(QUOTATION).expect("its words");
+        assert!(!headline.contains("key") && !headline.contains("--model"), "{failure:?}");
+        assert_eq!(failure.retry, Retry::Never);
+    }
+    let denied = r#"{"error":{"message":"Your key may not use this model"}}"#;
+    check(403, denied, ErrorClass::Auth, &["refuses the key"]);
 }
 
 /// Google asks for a wait of seconds also where the quota of the day is used up.
