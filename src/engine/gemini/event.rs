@@ -4,6 +4,7 @@
 
 use crate::engine::provider::json;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -67,6 +68,10 @@ pub(super) struct Part {
     /// What has to be sent back with this part.
     pub(super) thought_signature: Option<String>,
     pub(super) function_call: Option<FunctionCall>,
+    inline_data: Option<IgnoredAny>,
+    file_data: Option<IgnoredAny>,
+    executable_code: Option<IgnoredAny>,
+    code_execution_result: Option<IgnoredAny>,
 }
 
 /// A tool call, which always comes whole.
@@ -77,6 +82,16 @@ pub(super) struct FunctionCall {
     pub(super) name: String,
     /// As the provider wrote them.
     pub(super) args: Option<Box<RawValue>>,
+}
+
+impl Part {
+    /// Whether it is known and can't be shown: a picture, a file, or code that ran at the provider.
+    pub(super) fn is_unshown(&self) -> bool {
+        let Self { inline_data, file_data, executable_code, code_execution_result, .. } = self;
+        [inline_data, file_data, executable_code, code_execution_result]
+            .into_iter()
+            .any(Option::is_some)
+    }
 }
 
 impl Chunk {

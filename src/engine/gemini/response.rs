@@ -32,6 +32,8 @@ pub(in crate::engine) struct GeminiReader<'a> {
     finish: Finish,
     /// What the provider says about the finish reason.
     finish_message: String,
+    /// A part can't be shown, as a picture.
+    has_unshown: bool,
 }
 
 /// Whether and why the model stopped.
@@ -62,6 +64,7 @@ impl<'a> GeminiReader<'a> {
             usage: None,
             finish: Finish::default(),
             finish_message: String::new(),
+            has_unshown: false,
         }
     }
 
@@ -141,6 +144,7 @@ impl<'a> GeminiReader<'a> {
         }
         let before = events.len();
         for part in candidate.parts() {
+            self.has_unshown |= part.is_unshown();
             let part = self.shown(part);
             self.parts.push(part, events)?;
         }
@@ -173,12 +177,14 @@ impl<'a> GeminiReader<'a> {
         };
     }
 
-    /// The failure of an answer that is empty by chance: the model wrote a call that could not be read, or nothing.
-    /// After the results of tools nothing may be its answer, which is believed at the last attempt: one before it costs
-    /// no effect of a tool.
-    fn empty_by_chance(&self, reason: &str, class: FinishClass) -> Option<Failure> {
+    /// The failure of an answer without text and calls. It may be empty by chance: the model wrote a call that could
+    /// not be read, or nothing. After the results of tools nothing may be its answer, which is believed at the last
+    /// attempt: one before it costs no effect of a tool. An answer that can't be shown is not asked for again: the next
+    /// would be alike, and cost as much.
+    fn nothing_to_show(&self, reason: &str, class: FinishClass) -> Option<Failure> {
         let has_answer = self.response.has_text() || self.parts.has_calls();
-        if has_answer || (self.response.may_be_silent(class) && self.response.is_last_attempt()) {
+        let is_believed = self.response.is_last_attempt() || self.has_unshown;
+        if has_answer || (self.response.may_be_silent(class) && is_believed) {
             return None;
         }
         let failures = self.response.failures;
@@ -186,6 +192,7 @@ impl<'a> GeminiReader<'a> {
             "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" => {
                 Some(failures.gave_up_because(reason, &self.finish_message))
             }
+            "STOP" if self.has_unshown => Some(failures.answer_unshown(reason)),
             // What was shown of its reasoning would be shown again.
             "STOP" if !self.response.has_reasoning() => Some(failures.no_answer_by_chance(reason)),
             _ => None,
@@ -193,12 +200,13 @@ impl<'a> GeminiReader<'a> {
     }
 
     /// Removes the key from the names and ids of the part, which frames show.
-    fn shown(&self, part: Part) -> Part {
-        let Some(mut call) = part.function_call else { return part };
-        call.id = call.id.map(|id| self.response.failures.shown(&id, ID_BYTES_MAX));
-        let name = self.names.own(call.name);
-        call.name = self.response.failures.shown_tool_name(&name);
-        Part { function_call: Some(call), ..part }
+    fn shown(&self, mut part: Part) -> Part {
+        if let Some(call) = &mut part.function_call {
+            call.id = call.id.take().map(|id| self.response.failures.shown(&id, ID_BYTES_MAX));
+            let name = self.names.own(take(&mut call.name));
+            call.name = self.response.failures.shown_tool_name(&name);
+        }
+        part
     }
 }
 
@@ -260,7 +268,7 @@ impl<'a> ResponseReader<'a> for GeminiReader<'a> {
             Finish::Blocked(reason) => (reason, FinishClass::ContentFilter),
             Finish::Stopped(reason) | Finish::StoppedEarly { reason, .. } => {
                 let class = finish_class(&reason, has_calls);
-                if let Some(failure) = self.empty_by_chance(&reason, class) {
+                if let Some(failure) = self.nothing_to_show(&reason, class) {
                     return Err(failure);
                 }
                 if class == FinishClass::ContentFilter {

@@ -159,6 +159,30 @@ fn an_answer_that_is_empty_by_chance_may_be_asked_for_again() {
     assert_eq!(result.expect_err("it has no text").retry, Retry::Never);
 }
 
+/// As a model for pictures answers: the next picture would cost as much, and could not be shown either.
+#[test]
+fn an_answer_that_cannot_be_shown_is_not_asked_for_again() {
+    let failures = failures();
+    for part in [
+        json!({ "inlineData": { "mimeType": "image/png", "data": "AA==" } }),
+        json!({ "fileData": { "fileUri": "https://example.com/a" } }),
+        json!({ "executableCode": { "language": "PYTHON", "code": "1" } }),
+        json!({ "codeExecutionResult": { "outcome": "OUTCOME_OK" } }),
+    ] {
+        let body = stream(&[chunk(json!([part])), last(json!([]), "STOP")]);
+        let (_, result) = read_pieces(&[body.as_bytes()], BodyEnd::Marked);
+        let failure = result.expect_err("it has no text");
+        assert_eq!((failure.class, failure.retry), (ErrorClass::Provider, Retry::Never), "{body}");
+        assert!(failure.message().contains("can't show"), "{failure:?}");
+        let new = || {
+            let mut reader = GeminiReader::new(&failures, BodyEnd::Marked);
+            reader.response_mut().set_follows_results(true);
+            reader
+        };
+        testing::check(new, &body, r#"12/34 END "STOP" completed"#);
+    }
+}
+
 /// A call may have been the answer. It is asked for again as long as it may be empty by chance.
 #[test]
 fn an_answer_to_results_may_be_empty() {

@@ -110,6 +110,17 @@ impl Failures {
         Failure::new(ErrorClass::Provider, message, format!("finish reason {stop_reason:?}"))
     }
 
+    /// The answer is complete and holds nothing but parts that this program can't show.
+    pub(in crate::engine) fn answer_unshown(&self, stop_reason: &str) -> Failure {
+        let SettingNames { model: model_source, .. } = self.names;
+        let message = format!(
+            "{} answered with something that this program can't show, as a picture, and without any text: choose \
+             another model with {model_source}",
+            self.base()
+        );
+        Failure::new(ErrorClass::Provider, message, format!("finish reason {stop_reason:?}"))
+    }
+
     fn ignored(&self, Ignored { count, first }: &Ignored) -> String {
         if *count == 0 {
             return String::new();

@@ -384,6 +384,7 @@ fn every_message_says_what_to_do() {
         it.closed_early(&Ignored::default()),
         it.no_answer("stop", false),
         it.no_answer("stop", true),
+        it.answer_unshown("STOP"),
         it.unreadable(&why, b""),
         it.too_long("an event is longer than 8 bytes".into()),
         it.nameless_tool(),
