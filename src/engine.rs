@@ -70,6 +70,13 @@ pub struct ListedModel {
     pub context_tokens: Option<u64>,
 }
 
+/// Whether requests for `model` reach the model that a list calls `listed`: the name may have Gemini's collection
+/// before it, and leave out Ollama's tag `latest`.
+pub(crate) fn is_same_model(listed: &str, model: &str) -> bool {
+    let model = model.strip_prefix("models/").unwrap_or(model);
+    listed == model || listed.strip_suffix(":latest") == Some(model)
+}
+
 /// Takes the events of an engine. Bounded in events and in bytes: an engine that is faster than the
 /// reader waits here.
 #[derive(Clone, Debug)]

@@ -30,7 +30,7 @@ use crate::conversation::tool::ToolSpec;
 use crate::engine::provider::body::BodyEnd;
 use crate::engine::provider::failure::Failures;
 use crate::engine::provider::interface::{Interface, Refused};
-use crate::engine::provider::models::ModelList;
+use crate::engine::provider::models::{ModelList, gemini_path};
 use crate::engine::provider::remote::remote_engine;
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
@@ -49,13 +49,6 @@ pub const DEFAULT_MODEL: &str = "gemini-flash-latest";
 /// The engine's name.
 pub(super) const NAME: &str = "gemini";
 
-/// The version of the interface, which stands before the model in the path.
-const VERSION: &str = "/v1beta";
-
-/// The ends of base URLs that have the version already. Google's other service names a publisher
-/// after it.
-const VERSION_ENDS: [&str; 4] = ["/v1beta", "/v1", "/v1alpha", "/publishers/google"];
-
 const KEY_HEADER: HeaderName = HeaderName::from_static("x-goog-api-key");
 
 remote_engine!(Gemini over GenerateContent, named NAME);
@@ -69,13 +62,12 @@ impl Interface for GenerateContent {
     type Reader<'a> = GeminiReader<'a>;
 
     fn url(base_url: &str, model: &str, has_login: bool) -> Result<Url, String> {
-        let base = address::endpoint(base_url, "", has_login)?;
-        let path = base.path().trim_end_matches('/');
-        let has_version = VERSION_ENDS.iter().any(|end| path.ends_with(end));
-        let version = if has_version { "" } else { VERSION };
-        let model = model::path(model);
-        let endpoint = format!("{version}/{model}:streamGenerateContent");
-        let mut url = address::endpoint(base_url, &endpoint, has_login)?;
+        let endpoint = format!("/{}:streamGenerateContent", model::path(model));
+        let mut base = address::checked(base_url, has_login)?;
+        if !base.path().trim_end_matches('/').ends_with(&endpoint) {
+            base.set_path(&gemini_path(base.path()));
+        }
+        let mut url = address::endpoint(base.as_str(), &endpoint, has_login)?;
         // Without it the answer is one list.
         if !url.query_pairs().any(|(name, _)| name == "alt") {
             url.query_pairs_mut().append_pair("alt", "sse");

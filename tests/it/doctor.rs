@@ -84,6 +84,29 @@ fn doctor_says_what_is_configured_and_whether_it_can_work() {
     check(&["--base-url", "http://127.0.0.1:1/v1"], "no model is named");
 }
 
+/// Ollama lists a model with the tag that a name may leave out, and Gemini without the collection that a name may have.
+#[test]
+fn a_model_is_known_by_each_of_its_names() {
+    let scene = Scene::new("", "");
+    for (engine, list, path, models) in [
+        ("ollama", r#"{"models":[{"name":"m:latest"}]}"#, "/v1/api/tags", ["m", "m:latest"]),
+        (
+            "gemini",
+            r#"{"models":[{"name":"models/m"}]}"#,
+            "/v1/models?pageSize=1000",
+            ["models/m", "m"],
+        ),
+    ] {
+        for model in models {
+            let provider = Provider::start(vec![answers(list)]);
+            let words = ["--engine", engine, "--base-url", &provider.base_url(), "--model", model];
+            let ended = doctor(&scene, &words, &[]);
+            check(&ended, &format!("ok     answer: the provider lists the model {model};"));
+            assert_eq!(provider.wait_request(1).path, path);
+        }
+    }
+}
+
 /// As a single run says it: a name that is not known and a server that does not run are two faults.
 #[test]
 fn why_a_provider_can_not_be_reached_is_said() {

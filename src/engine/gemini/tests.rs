@@ -16,11 +16,19 @@ fn the_model_is_in_the_path_and_the_version_once() {
         "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse";
     check(DEFAULT_BASE_URL, "m", own);
     let v1beta = "https://h/v1beta/models/m:streamGenerateContent?alt=sse";
-    for base_url in ["https://h", "https://h/", "https://h/v1beta", "https://h/v1beta/"] {
+    for base_url in [
+        "https://h",
+        "https://h/",
+        "https://h/v1beta",
+        "https://h/v1beta/",
+        "https://h/v1beta/models",
+    ] {
         check(base_url, "m", v1beta);
         check(base_url, "models/m", v1beta);
     }
     check("https://h/v1", "m", "https://h/v1/models/m:streamGenerateContent?alt=sse");
+    check("https://h/v1beta/models/m:streamGenerateContent", "m", v1beta);
+    check("https://h/v1/models/", "m", "https://h/v1/models/m:streamGenerateContent?alt=sse");
     check("https://h/a", "m", "https://h/a/v1beta/models/m:streamGenerateContent?alt=sse");
     check(
         "https://h/v1/publishers/google",

@@ -27,10 +27,29 @@ pub(in crate::engine) enum ModelList {
     OpenAi,
     /// `GET {base}/v1/models`: <https://platform.claude.com/docs/en/api/models-list>.
     Anthropic,
-    /// `GET {base}/v1beta/models`: <https://ai.google.dev/api/models#method:-models.list>.
+    /// `GET {base}/v1beta/models`, or with the version that the base URL has:
+    /// <https://ai.google.dev/api/models#method:-models.list>.
     Gemini,
     /// `GET {base}/api/tags`: <https://docs.ollama.com/api/tags>.
     Ollama,
+}
+
+/// The version of Gemini's interface, where a base URL has none.
+const GEMINI_VERSION: &str = "/v1beta";
+
+/// The ends of paths that have the version of Gemini's interface already. Google's other service names a publisher
+/// after it.
+const GEMINI_VERSION_ENDS: [&str; 4] = [GEMINI_VERSION, "/v1", "/v1alpha", "/publishers/google"];
+
+/// The `path` of a base URL of Gemini's interface, up to the version: it may lack the version, or go on to the models.
+pub(in crate::engine) fn gemini_path(path: &str) -> String {
+    let path = path.trim_end_matches('/');
+    let has_version = |path: &str| GEMINI_VERSION_ENDS.iter().any(|end| path.ends_with(end));
+    match path.strip_suffix("/models").filter(|start| has_version(start)) {
+        Some(start) => start.to_owned(),
+        None if has_version(path) => path.to_owned(),
+        None => format!("{path}{GEMINI_VERSION}"),
+    }
 }
 
 /// A page of the list.
@@ -53,7 +72,11 @@ impl ModelList {
         after: Option<&str>,
     ) -> Result<Url, String> {
         let mut url = address::checked(base_url, has_login)?;
-        let given = url.path().split('/').filter(|part| !part.is_empty()).map(str::to_owned);
+        let start = match self {
+            Self::Gemini => gemini_path(url.path()),
+            Self::OpenAi | Self::Anthropic | Self::Ollama => url.path().to_owned(),
+        };
+        let given = start.split('/').filter(|part| !part.is_empty()).map(str::to_owned);
         let given: Vec<String> = given.collect();
         let kept = self.endpoints().iter().find_map(|endpoint| {
             let start = given.len().checked_sub(endpoint.len())?;
@@ -86,7 +109,7 @@ impl ModelList {
         match self {
             Self::OpenAi => &[&["chat", "completions"], &["responses"]],
             Self::Anthropic => &[&["v1", "messages"], &["messages"], &["v1"]],
-            Self::Gemini => &[&["v1beta", "models"], &["v1beta"]],
+            Self::Gemini => &[],
             Self::Ollama => &[&["api", "chat"], &["api"]],
         }
     }
@@ -95,7 +118,7 @@ impl ModelList {
         match self {
             Self::OpenAi => &["models"],
             Self::Anthropic => &["v1", "models"],
-            Self::Gemini => &["v1beta", "models"],
+            Self::Gemini => &["models"],
             Self::Ollama => &["api", "tags"],
         }
     }
@@ -148,7 +171,17 @@ mod tests {
             check(Anthropic, base_url, "http://h/v1/models?limit=1000");
         }
         check(Gemini, "http://h/", "http://h/v1beta/models?pageSize=1000");
-        check(Gemini, "http://h/v1beta", "http://h/v1beta/models?pageSize=1000");
+        for (base_url, path) in [
+            ("http://h/v1beta/", "v1beta/models"),
+            ("http://h/v1beta/models", "v1beta/models"),
+            ("http://h/v1", "v1/models"),
+            ("http://h/v1/models/", "v1/models"),
+            ("http://h/v1alpha", "v1alpha/models"),
+            ("http://h/v1/publishers/google", "v1/publishers/google/models"),
+            ("http://h/models", "models/v1beta/models"),
+        ] {
+            check(Gemini, base_url, &format!("http://h/{path}?pageSize=1000"));
+        }
         check(Ollama, "http://h:11434", "http://h:11434/api/tags");
         check(Ollama, "http://h/x/api/chat", "http://h/x/api/tags");
         let next = Anthropic.url("http://h", false, Some("a&b")).expect("an address");

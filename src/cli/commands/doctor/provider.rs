@@ -11,7 +11,7 @@ use crate::cli::config::missing;
 use crate::cli::config::profile::ProfileValues;
 use crate::cli::session::ForeignArgs;
 use crate::cli::{EngineName, ProviderArgs, TlsRoots};
-use crate::engine::{CallSettings, Engine, ErrorClass, KeySource, RunError};
+use crate::engine::{CallSettings, Engine, ErrorClass, KeySource, RunError, is_same_model};
 use crate::profile::{Item, Resolved};
 use anyhow::Result;
 use clap::ValueEnum;
@@ -247,7 +247,7 @@ fn source(
 fn answer(engine: &dyn Engine, settings: &CallSettings) -> Check {
     let model = engine.model();
     match listed(engine, settings) {
-        Ok(Ok(models)) if models.iter().any(|listed| listed.name == model) => Check::fine(
+        Ok(Ok(models)) if models.iter().any(|it| is_same_model(&it.name, model)) => Check::fine(
             "answer",
             format!("the provider lists the model {model}; no prompt was sent"),
         ),

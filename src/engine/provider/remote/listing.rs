@@ -4,7 +4,7 @@ use super::{Interface, Remote, Shared, headers};
 use crate::engine::provider::clock::Clock;
 use crate::engine::provider::failure::Failure;
 use crate::engine::provider::post::get;
-use crate::engine::{CallSettings, ListedModel, RunError};
+use crate::engine::{CallSettings, ListedModel, RunError, is_same_model};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -18,7 +18,7 @@ impl<I: Interface> Remote<I> {
     /// Tokens of the most that `model` can be sent, if the provider's list says that.
     pub(super) async fn context_tokens(&self, model: &str, of_calls: &CallSettings) -> Option<u64> {
         let listed = timeout(CONTEXT_MAX, self.models(of_calls)).await.ok()?.ok()?;
-        listed.into_iter().find(|listed| listed.name == model)?.context_tokens
+        listed.into_iter().find(|listed| is_same_model(&listed.name, model))?.context_tokens
     }
 
     /// The models that the provider lists, asked for with the headers of `of_calls`.

@@ -7,7 +7,7 @@ use crate::cli::config::engine::{ProviderChoice, engine};
 use crate::cli::config::profile::ProfileValues;
 use crate::cli::session::EngineArgs;
 use crate::cli::{EngineName, ProviderArgs};
-use crate::engine::{CallSettings, ErrorClass};
+use crate::engine::{CallSettings, ErrorClass, is_same_model};
 use crate::profile::KeyFrom;
 use crate::profile::add::NotAdded;
 use crate::support::secret::Secret;
@@ -335,7 +335,8 @@ impl Server<'_> {
                             "{why}; write the model once more to go on all the same"
                         ));
                     }
-                    let is_known = models.is_empty() || models.iter().any(|model| model == answer);
+                    let is_known = models.is_empty()
+                        || models.iter().any(|listed| is_same_model(listed, answer));
                     if is_known || answer == doubtful {
                         return Ok(answer.to_owned());
                     }
