@@ -87,7 +87,7 @@ pub(super) fn generation<'a>(model: &str, spec: &'a CallSpec, may_think: bool) -
         stop_sequences: settings.stop.as_deref(),
         thinking: thinking(model, settings)
             .filter(|it| may_think || !matches!(it, Thinking::Enabled { .. })),
-        output_config: OutputConfig { effort: effort(settings), format },
+        output_config: OutputConfig { effort: effort(model, settings), format },
     }
 }
 
@@ -190,6 +190,9 @@ fn thinking(model: &str, settings: &CallSettings) -> Option<Thinking> {
         false => Display::Omitted,
     });
     match (settings.reasoning_budget, settings.reasoning_effort.as_deref()) {
+        (Some(0), _) | (None, Some("none")) if always_thinks(model) => {
+            display.map(|display| Thinking::Adaptive { display: Some(display) })
+        }
         (Some(0), _) | (None, Some("none")) => Some(Thinking::Disabled),
         (Some(budget_tokens), _) if takes_budget(model) => {
             Some(Thinking::Enabled { budget_tokens, display })
@@ -202,12 +205,19 @@ fn thinking(model: &str, settings: &CallSettings) -> Option<Thinking> {
     }
 }
 
-/// The provider has no word for less than "low".
-fn effort(settings: &CallSettings) -> Option<&str> {
-    match settings.reasoning_effort.as_deref()? {
-        "none" => None,
-        "minimal" => Some("low"),
-        effort => Some(effort),
+/// Models that refuse a request in which `thinking` is `disabled`.
+fn always_thinks(model: &str) -> bool {
+    const FAMILIES: [&str; 2] = ["fable", "mythos"];
+    let model = model.to_ascii_lowercase();
+    FAMILIES.iter().any(|family| model.contains(family))
+}
+
+/// The provider has no word for less than "low", which is the least reasoning of a model that always does.
+fn effort<'a>(model: &str, settings: &'a CallSettings) -> Option<&'a str> {
+    match (settings.reasoning_effort.as_deref(), settings.reasoning_budget) {
+        (Some("none"), _) | (None, Some(0)) => always_thinks(model).then_some("low"),
+        (Some("minimal"), _) => Some("low"),
+        (effort, _) => effort,
     }
 }
 
@@ -273,7 +283,8 @@ mod tests {
             assert_eq!(ignored_settings(new, &budget(2_048)), ["reasoning_budget"]);
             assert!(ignored_settings(new, &budget(0)).is_empty());
             assert!(matches!(thinking(new, &budget(2_048)), Some(Thinking::Adaptive { .. })));
-            assert!(matches!(thinking(new, &budget(0)), Some(Thinking::Disabled)));
+            let is_disabled = matches!(thinking(new, &budget(0)), Some(Thinking::Disabled));
+            assert_eq!(is_disabled, !always_thinks(new), "{new}");
         }
         let seed = CallSettings { seed: Some(1), ..CallSettings::default() };
         assert_eq!(ignored_settings("m", &seed), ["seed"]);

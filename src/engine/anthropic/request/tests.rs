@@ -291,6 +291,29 @@ fn settings_have_their_places() {
     assert_eq!(large["max_tokens"], 48_192);
 }
 
+/// "`thinking.type.disabled` is not supported for this model."
+#[test]
+fn a_model_that_always_thinks_does_so_as_little_as_it_can() {
+    let sent = |model: &str, settings: &Value| {
+        let body = body(model, &spec(settings, &[], None), &[user("q")]).expect("serializes");
+        let body: Value = serde_json::from_slice(&body).expect("JSON");
+        (body["thinking"].clone(), body["output_config"]["effort"].clone())
+    };
+    let (none, zero) = (json!({ "reasoning_effort": "none" }), json!({ "reasoning_budget": 0 }));
+    for settings in [&none, &zero] {
+        for model in ["claude-fable-5", "claude-mythos-preview", "anthropic/claude-Fable-5.1"] {
+            assert_eq!(sent(model, settings), (Value::Null, json!("low")), "{model} {settings}");
+        }
+        let disabled = json!({ "type": "disabled" });
+        assert_eq!(sent("claude-opus-5", settings), (disabled, Value::Null), "{settings}");
+    }
+    let hidden = json!({ "reasoning_effort": "none", "reasoning_summary": "none" });
+    let omitted = json!({ "type": "adaptive", "display": "omitted" });
+    assert_eq!(sent("claude-fable-5", &hidden), (omitted, json!("low")));
+    let high = json!({ "reasoning_effort": "high" });
+    assert_eq!(sent("claude-fable-5", &high), (Value::Null, json!("high")));
+}
+
 /// "`budget_tokens` must be less than `max_tokens`."
 #[test]
 fn a_limit_that_the_budget_uses_up_is_refused_before_anything_is_sent() {
