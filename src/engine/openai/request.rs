@@ -56,9 +56,17 @@ const BRIDGE: &str = "I have the results.";
 /// OpenAI's own domain; those of its regions (`eu.`, `us.`) are below it.
 const OPENAI_DOMAIN: &str = "api.openai.com";
 
-/// Domains of Azure's servers with models.
-const AZURE_DOMAINS: [&str; 3] =
-    ["openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"];
+/// Domains of Azure's servers with models, also in its clouds for the government of the United States and for China.
+const AZURE_DOMAINS: [&str; 8] = [
+    "openai.azure.com",
+    "cognitiveservices.azure.com",
+    "services.ai.azure.com",
+    "openai.azure.us",
+    "cognitiveservices.azure.us",
+    "services.ai.azure.us",
+    "openai.azure.cn",
+    "cognitiveservices.azure.cn",
+];
 
 /// The domain of Mistral's servers.
 const MISTRAL_DOMAIN: &str = "mistral.ai";

@@ -264,6 +264,8 @@ fn the_addresses_of_deployments_at_azure_take_a_key_in_a_header_of_its_own() {
     let deployment =
         "https://mine.openai.azure.com/openai/deployments/x/chat/completions?api-version=1";
     assert_eq!(sent(deployment, KEY), [None, Some(KEY.to_owned())]);
+    let of_government = deployment.replace("azure.com", "azure.us");
+    assert_eq!(sent(&of_government, KEY), [None, Some(KEY.to_owned())]);
     assert_eq!(sent(deployment, "eyJhbGciOi.x.y"), bearer("eyJhbGciOi.x.y"));
     for other in [
         "https://mine.openai.azure.com/openai/v1/chat/completions",
