@@ -150,8 +150,17 @@ impl Blocks {
             }
             Delta::Text { .. } | Delta::InputJson { .. } | Delta::Unknown => {}
         }
-        let open = self.open.get_mut(&index);
-        let open = open.ok_or(AnswerError::Misplaced(UNOPENED))?;
+        let open = match (self.open.get_mut(&index), &delta) {
+            (Some(open), _) => open,
+            (None, Delta::Signature { .. }) => return Ok(()),
+            (
+                None,
+                Delta::Text { .. }
+                | Delta::Thinking { .. }
+                | Delta::InputJson { .. }
+                | Delta::Unknown,
+            ) => return Err(AnswerError::Misplaced(UNOPENED)),
+        };
         match (open, delta) {
             (OpenBlock::Text { bytes }, Delta::Text { text }) => {
                 *bytes += text.len();
@@ -171,7 +180,8 @@ impl Blocks {
                     events,
                 );
             }
-            (OpenBlock::Unknown, _) | (_, Delta::Unknown) => {}
+            // Nothing that is shown depends on a signature without its reasoning.
+            (OpenBlock::Unknown, _) | (_, Delta::Unknown | Delta::Signature { .. }) => {}
             (
                 OpenBlock::Text { .. }
                 | OpenBlock::Thinking { .. }

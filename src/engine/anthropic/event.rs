@@ -19,7 +19,7 @@ pub(super) enum Event {
     ContentBlockStop { index: u64 },
     /// The stop reason and usage at the end of the answer.
     MessageDelta {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "or_default")]
         delta: End,
         #[serde(default)]
         usage: Value,
@@ -66,21 +66,21 @@ pub(super) struct End {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Block {
     Text {
-        #[serde(default, deserialize_with = "text")]
+        #[serde(default, deserialize_with = "or_default")]
         text: String,
     },
     Thinking {
-        #[serde(default, deserialize_with = "text")]
+        #[serde(default, deserialize_with = "or_default")]
         thinking: String,
-        #[serde(default, deserialize_with = "text")]
+        #[serde(default, deserialize_with = "or_default")]
         signature: String,
     },
     /// Reasoning that only the provider can read.
     RedactedThinking { data: String },
     ToolUse {
-        #[serde(default, deserialize_with = "text")]
+        #[serde(default, deserialize_with = "or_default")]
         id: String,
-        #[serde(default, deserialize_with = "text")]
+        #[serde(default, deserialize_with = "or_default")]
         name: String,
         /// Empty in a stream: the arguments follow as text.
         #[serde(default)]
@@ -96,30 +96,34 @@ pub(super) enum Block {
 pub(super) enum Delta {
     #[serde(rename = "text_delta")]
     Text {
-        #[serde(deserialize_with = "text")]
+        #[serde(deserialize_with = "or_default")]
         text: String,
     },
     #[serde(rename = "thinking_delta")]
     Thinking {
-        #[serde(deserialize_with = "text")]
+        #[serde(deserialize_with = "or_default")]
         thinking: String,
     },
     #[serde(rename = "signature_delta")]
     Signature {
-        #[serde(deserialize_with = "text")]
+        #[serde(deserialize_with = "or_default")]
         signature: String,
     },
     #[serde(rename = "input_json_delta")]
     InputJson {
-        #[serde(deserialize_with = "text")]
+        #[serde(deserialize_with = "or_default")]
         partial_json: String,
     },
     #[serde(other)]
     Unknown,
 }
 
-/// A text; empty where a server has null.
-fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+/// What stands there; as if it were left out where a server has null.
+fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 

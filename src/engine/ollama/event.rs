@@ -2,7 +2,7 @@
 //! piece of the message. Fields that are not read here may hold anything.
 
 use crate::engine::provider::json;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -24,10 +24,13 @@ pub(super) struct Piece {
     pub(super) done: Option<bool>,
     /// Why the model stopped.
     pub(super) done_reason: Option<String>,
-    pub(super) prompt_eval_count: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
+    pub(super) prompt_eval_count: Option<i32>,
     /// How many of these were read from the cache. Older servers leave it out.
-    pub(super) prompt_eval_cached_count: Option<u64>,
-    pub(super) eval_count: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
+    pub(super) prompt_eval_cached_count: Option<i32>,
+    #[serde(default, deserialize_with = "count")]
+    pub(super) eval_count: Option<i32>,
     #[serde(default)]
     error: Value,
 }
@@ -61,6 +64,11 @@ impl Piece {
     pub(super) fn message(&mut self) -> Message {
         self.message.take().unwrap_or_default()
     }
+}
+
+/// A token count; `None` where something else stands, as the answer does not depend on it.
+fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i32>, D::Error> {
+    Ok(json::tokens(&Value::deserialize(deserializer)?))
 }
 
 /// Reads one line.

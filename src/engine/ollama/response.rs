@@ -182,12 +182,11 @@ fn push_split(Split { reasoning, answer }: Split, events: &mut Vec<EngineEvent>)
 
 /// The token counts in the last line. A prompt that was in the server's cache may have none.
 fn usage(piece: &Piece) -> Option<Usage> {
-    let count = |count: u64| i32::try_from(count).unwrap_or(i32::MAX);
     piece.prompt_eval_count.or(piece.eval_count)?;
     Some(Usage {
-        input_tokens: count(piece.prompt_eval_count.unwrap_or_default()),
-        output_tokens: count(piece.eval_count.unwrap_or_default()),
-        cached_tokens: count(piece.prompt_eval_cached_count.unwrap_or_default()),
+        input_tokens: piece.prompt_eval_count.unwrap_or_default(),
+        output_tokens: piece.eval_count.unwrap_or_default(),
+        cached_tokens: piece.prompt_eval_cached_count.unwrap_or_default(),
         ..Usage::default()
     })
 }

@@ -28,8 +28,15 @@ pub(in crate::engine) fn error_in(json: &[u8]) -> Option<Value> {
 
 /// The token count at `place` of `usage`, a JSON pointer.
 pub(in crate::engine) fn token_count(usage: &Value, place: &str) -> Option<i32> {
-    let count = usage.pointer(place)?.as_u64()?;
-    Some(i32::try_from(count).unwrap_or(i32::MAX))
+    tokens(usage.pointer(place)?)
+}
+
+/// The token count in `value`, at most the largest that an event can have. Some servers write each number with a
+/// fraction, as 3.0.
+pub(in crate::engine) fn tokens(value: &Value) -> Option<i32> {
+    let whole = |count: f64| (count >= 0.0 && count.fract() == 0.0).then_some(count as i32);
+    let count = value.as_u64().map(|count| i32::try_from(count).unwrap_or(i32::MAX));
+    count.or_else(|| value.as_f64().and_then(whole))
 }
 
 /// `json` with U+FFFD for each half of a surrogate pair that stands alone, and for other bytes that
@@ -84,6 +91,25 @@ mod tests {
         check(br#""\ud83d\ud83d\ude00\ude00""#, "\u{FFFD}\u{1F600}\u{FFFD}");
         check(br#""\ud83d\u0041\\ud83d""#, "\u{FFFD}A\\ud83d");
         check(b"\"\\ud83d \xFF\xED\xA0\xBD\"", "\u{FFFD} \u{FFFD}\u{FFFD}");
+    }
+
+    #[test]
+    fn a_token_count_is_a_whole_number_however_it_is_written() {
+        for (json, expected) in [
+            ("3", Some(3)),
+            ("3.0", Some(3)),
+            ("3e2", Some(300)),
+            ("0.0", Some(0)),
+            ("18446744073709551615", Some(i32::MAX)),
+            ("1e300", Some(i32::MAX)),
+            ("-1", None),
+            ("2.5", None),
+            ("null", None),
+            (r#""3""#, None),
+        ] {
+            let usage = read::<Value>(format!(r#"{{"a":{json}}}"#).as_bytes()).expect("reads");
+            assert_eq!(token_count(&usage, "/a"), expected, "{json}");
+        }
     }
 
     #[test]

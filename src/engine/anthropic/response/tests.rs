@@ -220,13 +220,28 @@ fn what_is_not_known_is_skipped() {
     check(&body, r#"<text>a 113/9 END "end_turn" completed"#);
 }
 
+/// As servers in between have them. No text depends on either.
+#[test]
+fn a_signature_without_its_reasoning_and_an_end_of_nothing_fail_no_answer() {
+    let signature = || delta(0, json!({ "type": "signature_delta", "signature": "c2ln" }));
+    let counts = json!({ "output_tokens": 12.0 });
+    let body = start()
+        + &open(0, json!({ "type": "text", "text": "a" }))
+        + &signature()
+        + &close(0)
+        + &signature()
+        + &ending("end_turn")
+        + &event(json!({ "type": "message_delta", "delta": null, "usage": counts }))
+        + &stop();
+    check(&body, r#"<text>a 113/12 END "end_turn" completed"#);
+}
+
 #[test]
 fn what_is_wrong_is_a_typed_error() {
     let begun = || start() + &open(0, json!({ "type": "text", "text": "a" }));
     for wrong in [
         start(),
         delta(3, json!({ "type": "input_json_delta", "partial_json": "b" })),
-        delta(3, json!({ "type": "signature_delta", "signature": "b" })),
         delta(0, json!({ "type": "input_json_delta", "partial_json": "b" })),
         delta(0, json!({ "type": "text_delta" })),
         delta(0, json!({ "type": "text_delta", "text": 1 })),

@@ -99,6 +99,18 @@ fn tokens_from_the_cache_are_counted() {
     };
     assert_eq!(counted(""), (26, 0, 9), "older servers don't say");
     assert_eq!(counted("\"prompt_eval_cached_count\":16,"), (26, 16, 9));
+    assert_eq!(counted("\"prompt_eval_cached_count\":16.0,"), (26, 16, 9));
+}
+
+/// The answer has been shown by then.
+#[test]
+fn token_counts_of_another_form_fail_no_answer() {
+    for (counts, expected) in
+        [("26.0", "26/9 "), ("-1", "0/9 "), ("\"many\"", "0/9 "), ("null", "0/9 ")]
+    {
+        let body = says("a") + &last("stop").replace("26", counts);
+        check(&body, &format!(r#"<text>a {expected}END "stop" completed"#));
+    }
 }
 
 /// Wherever an answer is cut, what came of it is a beginning of the whole, and the error is typed.

@@ -111,7 +111,10 @@ fn a_stream_is_reported_in_order() {
         + &stop("stop")
         + &event(USAGE)
         + END;
-    check(&body, r#"<reasoning_content>hm <text>ab 3/2 END "stop" completed"#);
+    let expected = r#"<reasoning_content>hm <text>ab 3/2 END "stop" completed"#;
+    check(&body, expected);
+    // Some servers write each number so.
+    check(&body.replace(":3,", ":3.0,").replace(":2}", ":2.0}"), expected);
 }
 
 /// Models whose template the server does not know write their reasoning into the text.
