@@ -91,7 +91,7 @@ impl<'a> OpenAiReader<'a> {
             return Ok(());
         }
         if event.kind == b"error" {
-            return Err(self.reported_event(data));
+            return self.fail(self.reported_event(data), self.has_ended(), data);
         }
         match data {
             [b'{', ..] => self.chunk(data, Shape::Piece, events),
@@ -102,10 +102,26 @@ impl<'a> OpenAiReader<'a> {
     /// Data that is no JSON object: an error in a list, or nothing that matters.
     fn other_data(&mut self, data: &[u8]) -> Result<(), Failure> {
         if let Some(error) = in_list(data) {
-            return Err(self.reported(&error));
+            return self.fail(self.reported(&error), self.has_ended(), data);
         }
         self.response.ignore(data);
         Ok(())
+    }
+
+    /// Ends the answer with `failure`, which the server reports in `data`, unless the answer `had_ended` before and
+    /// does not go on there: a gateway may report what its own accounting met.
+    fn fail(&mut self, failure: Failure, had_ended: bool, data: &[u8]) -> Result<(), Failure> {
+        if !had_ended || !self.has_ended() {
+            return Err(failure);
+        }
+        self.response.ignore(data);
+        Ok(())
+    }
+
+    /// Whether nothing of the answer can follow, and the server did not break it off.
+    fn has_ended(&self) -> bool {
+        let reason = self.finish_reason.as_deref().unwrap_or_default();
+        self.finish == Finish::Settled && !BROKEN_OFF.contains(&reason)
     }
 
     /// The failure in an `error` event, whose data may have any form.
@@ -142,6 +158,7 @@ impl<'a> OpenAiReader<'a> {
         let chunk = decode(json)
             .map_err(|why| self.response.failures.unreadable(&why, &self.quotable(json)))?;
         self.count(chunk.usage());
+        let had_ended = self.has_ended();
         let Chunk { choice, mut error, .. } = chunk;
         if let Some(mut choice) = choice {
             if !is_error(&error) {
@@ -158,8 +175,8 @@ impl<'a> OpenAiReader<'a> {
             }
         }
         match is_error(&error) {
-            true if error.is_string() => Err(self.reported_event(json)),
-            true => Err(self.reported(&error)),
+            true if error.is_string() => self.fail(self.reported_event(json), had_ended, json),
+            true => self.fail(self.reported(&error), had_ended, json),
             false => Ok(()),
         }
     }

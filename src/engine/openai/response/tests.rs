@@ -226,6 +226,28 @@ fn an_error_in_the_stream_ends_it() {
     check(&(event(r#"{"error":null}"#) + &text("a") + END), r#"<text>a END "" completed"#);
 }
 
+/// As a gateway reports what its own accounting met.
+#[test]
+fn an_error_after_the_end_of_an_answer_undoes_nothing() {
+    let failed = r#"{"error":{"message":"usage log failed","code":500}}"#;
+    for report in [
+        event(failed),
+        event(r#"{"error":"usage log failed"}"#),
+        event(r#"{"object":"error","message":"usage log failed","code":500}"#),
+        event(&format!("[{failed}]")),
+        format!("event: error\n{}", event("usage log failed")),
+    ] {
+        let ended = text("a") + &stop("stop") + &report;
+        check(&(ended.clone() + &event(USAGE) + END), r#"<text>a 3/2 END "stop" completed"#);
+        check(&ended, r#"<text>a END "stop" completed"#);
+        // Where the answer may go on, or was broken off, the report counts.
+        check(&(text("a") + &report + &stop("stop")), "<text>a FAILED provider");
+        check(&(text("a") + &stop("error") + &report), "<text>a FAILED provider");
+    }
+    let with_more = r#"{"error":{"code":500},"choices":[{"delta":{"content":"b"}}]}"#;
+    check(&(text("a") + &stop("stop") + &event(with_more)), "<text>ab FAILED provider");
+}
+
 /// However a server reports an error, before output, after it, or in place of the answer.
 #[test]
 fn an_error_object_in_the_stream_ends_it() {
