@@ -85,13 +85,11 @@ impl Projections {
         }
     }
 
-    /// Puts what this process was told in the place of what the session began with.
-    pub(crate) fn prefer_preamble(&mut self, own: Preamble) {
-        let stored = self.transcript.preamble().clone();
-        self.transcript.begin_with(Preamble {
-            system: own.system.or(stored.system),
-            history: if stored.history.is_empty() { own.history } else { stored.history },
-        });
+    /// Puts the system prompt of this process, if it has one, in the place of the stored one. The earlier messages
+    /// are those that the session began with.
+    pub(crate) fn prefer_system(&mut self, own: Option<String>) {
+        let Preamble { system, history } = self.transcript.preamble().clone();
+        self.transcript.begin_with(Preamble { system: own.or(system), history });
     }
 }
 

@@ -1,7 +1,7 @@
 //! What follows from what the store reports: it was opened, has written, or has failed.
 
 use super::{CodedWarning, Effect, Effects, Host};
-use crate::conversation::log::StoreFailure;
+use crate::conversation::log::{Restored, StoreFailure};
 use crate::protocol::constants::code;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{ClientError, Code};
@@ -18,25 +18,7 @@ impl Host {
     /// What the store reports.
     pub(super) fn reported(&mut self, report: Report) -> Effects {
         match report {
-            Report::Opened(Ok(restored)) => {
-                self.persist_gate.opened(restored.is_some());
-                let loss = restored.as_ref().and_then(|it| it.loss.as_ref());
-                let warning = loss.map(|loss| {
-                    warning(if loss.is_closed { FAILED } else { DEGRADED }, &loss.reason)
-                });
-                if let Some(choice) = restored.as_ref().and_then(|it| it.choice()) {
-                    self.prepare_choice(&choice);
-                }
-                let at = self.uptime();
-                let mut list: Vec<_> = warning.into_iter().collect();
-                list.extend(self.decide(Input::Restored(restored), None).list);
-                while !self.file_reads.hold_up()
-                    && let Some(input) = self.waiting.pop_front()
-                {
-                    list.extend(self.decide(input, None).list);
-                }
-                self.persist_gate.hold(Effects { at, list })
-            }
+            Report::Opened(Ok(restored)) => self.store_opened(restored),
             Report::Opened(Err(client_error)) => self.take_now(Input::Refused(client_error)),
             Report::Written(Ok(())) => {
                 self.persist_gate.written();
@@ -46,6 +28,30 @@ impl Host {
             Report::Written(Err(failure)) => self.store_failed(failure),
             Report::Closed => Effects::default(),
         }
+    }
+
+    /// The store is open, and the session goes on with `restored`, or begins.
+    fn store_opened(&mut self, restored: Option<Box<Restored>>) -> Effects {
+        let stored = restored.as_ref().zip(self.supervisor.session());
+        if let Some(error) = stored.and_then(|(it, session)| session.other_beginning(it)) {
+            return self.take_now(Input::Refused(error));
+        }
+        self.persist_gate.opened(restored.is_some());
+        let loss = restored.as_ref().and_then(|it| it.loss.as_ref());
+        let warning =
+            loss.map(|loss| warning(if loss.is_closed { FAILED } else { DEGRADED }, &loss.reason));
+        if let Some(choice) = restored.as_ref().and_then(|it| it.choice()) {
+            self.prepare_choice(&choice);
+        }
+        let at = self.uptime();
+        let mut list: Vec<_> = warning.into_iter().collect();
+        list.extend(self.decide(Input::Restored(restored), None).list);
+        while !self.file_reads.hold_up()
+            && let Some(input) = self.waiting.pop_front()
+        {
+            list.extend(self.decide(input, None).list);
+        }
+        self.persist_gate.hold(Effects { at, list })
     }
 
     /// The store has no thread.

@@ -36,6 +36,17 @@ pub(super) fn too_many_calls(calls_max: u32) -> RunError {
     RunError::of_answer(ErrorClass::Provider, message, detail)
 }
 
+/// The process begins with other earlier messages than the stored conversation that it was to go on with.
+pub(super) fn other_beginning(hints: Hints) -> ClientError {
+    let message = format!(
+        "this process begins with messages that are not those which the stored session began with, and they \
+         can't be put before what was said there, so nothing was asked; begin another session{}",
+        hints.of(Hint::OtherSession)
+    );
+    let detail = with_class(ErrorClass::Config, &message);
+    ClientError { detail, terminal: true, ..client_error(Code::EngineInitFailed, message) }
+}
+
 /// The conversation continues without being stored.
 pub(super) fn store_failed(reason: &str) -> ClientError {
     ClientError {

@@ -27,6 +27,8 @@ pub enum Hint<'a> {
     /// Allowing a tool that nobody can be asked about, by this rule, which names it and no other tool; `None`
     /// if no rule does. Follows "it was not run".
     AllowTool(Option<&'a ToolGlob>),
+    /// Beginning another session than the stored one. Follows "begin another session".
+    OtherSession,
     /// The content of the snapshot at the end of a run. Follows "what the run added".
     FinalSnapshot,
     /// The rule that allows the tools that this pattern names. Stands in the place of a name of the rule.

@@ -1,6 +1,6 @@
 //! A session that goes on from what was stored, and one whose store fails.
 
-use super::client_error::{store_closed, store_failed};
+use super::client_error::{other_beginning, store_closed, store_failed};
 use super::recorder::Recorder;
 use super::run::{Outcome, Run, Stop};
 use super::{LogRules, Output, Session, SessionMode, Warning};
@@ -16,6 +16,7 @@ use crate::protocol::command::{Extension, ToolManifest};
 use crate::protocol::id::{Ids, RequestId, SessionId};
 use crate::protocol::proto::provider::ModelSwitched;
 use crate::protocol::proto::session::StoreDegraded;
+use crate::protocol::wire::ClientError;
 use crate::task::settings::CallSettings;
 use std::fmt;
 
@@ -29,6 +30,14 @@ pub(crate) const MODEL_CHANGED: &str = "model_changed";
 pub(crate) const PROVIDER_UNRECORDED: &str = "provider_unrecorded";
 
 impl Session {
+    /// The error of a process that begins with other earlier messages than a stored conversation. They are no part
+    /// of its past: the model was not sent them, and no event has them.
+    pub(crate) fn other_beginning(&self, restored: &Restored) -> Option<ClientError> {
+        let own = &self.recorder.projections.transcript.preamble().history;
+        let stored = &restored.projections.transcript.preamble().history;
+        (!own.is_empty() && own != stored).then(|| other_beginning(self.rules.hints))
+    }
+
     /// Goes on with a stored conversation, in which nothing was said yet: a run that was cut off is
     /// closed, and the conversation is shown.
     pub(super) fn restored(&mut self, restored: Restored) {
@@ -347,9 +356,9 @@ impl Recorder {
     /// Continues a stored conversation.
     fn restore(&mut self, session: SessionId, projections: Projections) {
         self.rename(session);
-        let own = self.projections.transcript.preamble().clone();
+        let own = self.projections.transcript.preamble().system.clone();
         self.projections = projections;
-        self.projections.prefer_preamble(own);
+        self.projections.prefer_system(own);
         self.log.resume();
     }
 

@@ -329,3 +329,46 @@ prompt: |
     let ended = run(&folder, &["run-command", "f.yaml", "--print-prompt"]);
     assert!(ended.status == 0 && ended.stdout.contains("<no value>"), "{ended:?}");
 }
+
+/// Messages that come later are no part of what was said before.
+#[test]
+fn a_session_goes_on_with_the_messages_that_it_began_with() {
+    let own = "messages: [before, {role: assistant, text: so}]\nprompt: one\n";
+    let folder = folder("own.yaml", own);
+    fs::write(folder.path("other.yaml"), own.replace("before", "other")).expect("a file");
+    let provider = Provider::start((1..=6).map(|number| says(&number.to_string())).collect());
+    let base_url = provider.base_url();
+    let ask = |words: &[&str], status: i32| {
+        let options =
+            ["--store", "s.db", "--engine", "openai", "--model", "m", "--base-url", &base_url];
+        let mut command = duologue(&folder, &[words, &options].concat());
+        command.env("DUOLOGUE_API_KEY", KEY);
+        let mut once = Once::start(command);
+        if words.contains(&"--stdin-rpc") {
+            once.offer("{\"requestId\":\"r\",\"submit\":{\"prompt\":\"And?\"}}\n");
+        }
+        let ended = once.finish();
+        assert_eq!(ended.status, status, "{words:?} {ended:?}");
+        let is_refused = ended.stderr.contains("can't be put before what was said there")
+            || ended.stdout.contains("can't be put before what was said there");
+        assert_eq!(is_refused, status == 2, "{words:?} {ended:?}");
+    };
+    let sent = |number: usize| {
+        let messages = provider.wait_request(number).body["messages"].clone();
+        let messages = messages.as_array().expect("messages").iter();
+        messages.map(|it| it["content"].as_str().expect("text").to_owned()).collect::<Vec<_>>()
+    };
+    ask(&["run-command", "own.yaml", "--session", "A"], 0);
+    ask(&["run-command", "own.yaml", "--session", "A"], 0);
+    ask(&["run-command", "other.yaml", "--session", "A"], 2);
+    ask(&["exec", "two", "--session", "A"], 0);
+    assert_eq!(sent(3), ["before", "so", "one", "1", "one", "2", "two"]);
+    ask(&["exec", "one", "--session", "B"], 0);
+    ask(&["run-command", "own.yaml", "--session", "B"], 2);
+    ask(&["exec", "context", "--stdin-rpc", "--session", "B"], 2);
+    ask(&["exec", "context", "--stdin-rpc", "--session", "C"], 0);
+    ask(&["exec", "context", "--stdin-rpc", "--session", "C"], 0);
+    ask(&["exec", "other", "--stdin-rpc", "--session", "C"], 2);
+    assert_eq!(sent(6), ["context\n\nAnd?", "5", "And?"]);
+    assert_eq!(provider.requests(), 6);
+}

@@ -23,6 +23,12 @@ pub(super) fn hint(hint: Hint<'_>) -> String {
              all tools with --allow '*'"
                 .to_owned()
         }
+        Hint::OtherSession => {
+            " (leave --session, --resume and --continue out, or name another), or ask in a prompt: the \
+             `messages` of a command file stand before the first one, and with --stdin-rpc so does its \
+             `prompt`, or that of exec"
+                .to_owned()
+        }
         Hint::FinalSnapshot => {
             ", as with --final-snapshot turn; --final-snapshot full has the whole conversation sent \
              after each run"

@@ -108,6 +108,7 @@ fn options(hint: Hint<'_>) -> String {
         | Hint::Compact
         | Hint::RequireTools
         | Hint::AllowTool(_)
+        | Hint::OtherSession
         | Hint::FinalSnapshot
         | Hint::AllowRule(_)
         | Hint::DenyRule(_)
