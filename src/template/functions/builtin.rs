@@ -148,8 +148,12 @@ fn place(index: i64, length: usize) -> Result<usize, String> {
     place.ok_or_else(|| format!("index {index} is out of range, the length is {length}"))
 }
 
-/// Go's `slice`, which accepts strings, unlike sprig's; for lists the two are the same.
+/// Sprig's `slice`, which has no value for an empty list, whatever the bounds; and Go's for strings, which sprig's does
+/// not take.
 fn slice(call: &mut FunctionCall<'_>) -> Result<Value, String> {
+    if matches!(call.arg(0), Value::List(list) if list.is_empty()) {
+        return Ok(Value::Nil);
+    }
     let length = match call.args {
         [Value::Text(text), ..] => text.len(),
         [Value::List(list), ..] => list.len(),

@@ -32,6 +32,10 @@ fn gos_own() {
             "[b c] [b] da [a]",
         ),
         (
+            "{{range slice (list) 0 3}}x{{end}}ok {{slice (list)}} {{mustSlice (list) 1}}",
+            "ok <no value> <no value>",
+        ),
+        (
             "{{html \"<a&'\\\">\"}} {{js \"it's\"}} {{urlquery \"a b&c\"}}",
             "&lt;a&amp;&#39;&#34;&gt; it\\'s a+b%26c",
         ),
