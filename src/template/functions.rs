@@ -7,6 +7,7 @@
 mod builtin;
 mod case;
 mod dates;
+mod decimals;
 mod encode;
 mod lists;
 mod maps;

@@ -171,6 +171,7 @@ fn what_goes_wrong_has_its_line() {
         ("{{.name 1}}", 1, "only functions"),
         ("{{nil}}", 1, "nil is not a command"),
         ("{{div 1 0}}", 1, "not a number"),
+        ("{{divf 2 0}}", 1, "a division by 0"),
         ("{{printf 1}}", 1, "string"),
         ("{{\n\n.name |\nadd 1 |\nlower\n}}", 5, "lower"),
     ]);

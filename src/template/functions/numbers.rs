@@ -3,6 +3,7 @@
 //! Sprig truncates floats to integers before it adds them. Glazed replaces `add`, `sub`, `mul` and
 //! `div` by functions that don't, and that return nil for an operand that is not a number.
 
+use super::decimals::Decimal;
 use super::{ANY, Function, FunctionCall, function};
 use crate::support::strconv::{parse_float, parse_int};
 use crate::template::types::IntType;
@@ -28,10 +29,17 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("biggest", (1, ANY), |call| ints(call, |left, right| Some(left.max(right)))),
     function("maxf", (1, ANY), |call| floats(call, f64::max)),
     function("minf", (1, ANY), |call| floats(call, f64::min)),
-    function("addf", (1, ANY), |call| floats(call, |left, right| left + right)),
-    function("subf", (1, ANY), |call| floats(call, |left, right| left - right)),
-    function("mulf", (1, ANY), |call| floats(call, |left, right| left * right)),
-    function("divf", (1, ANY), |call| floats(call, |left, right| left / right)),
+    function("addf", (1, ANY), |call| decimals(call, Decimal::sum, |left, right| left + right)),
+    function("subf", (1, ANY), |call| {
+        decimals(call, Decimal::difference, |left, right| left - right)
+    }),
+    function("mulf", (1, ANY), |call| decimals(call, Decimal::product, |left, right| left * right)),
+    function("divf", (1, ANY), |call| {
+        if call.args[1..].iter().any(|arg| real(arg) == 0.0) {
+            return Err("a division by 0".into());
+        }
+        decimals(call, Decimal::quotient, |left, right| left / right)
+    }),
     function("floor", (1, 1), |call| Ok(Value::Float(real(call.arg(0)).floor()))),
     function("ceil", (1, 1), |call| Ok(Value::Float(real(call.arg(0)).ceil()))),
     function("round", (2, 3), round),
@@ -121,6 +129,21 @@ fn ints(call: &mut FunctionCall<'_>, step: fn(i64, i64) -> Option<i64>) -> Resul
 fn floats(call: &mut FunctionCall<'_>, step: fn(f64, f64) -> f64) -> Result<Value, String> {
     let rest = call.args[1..].iter().map(real);
     Ok(Value::Float(rest.fold(real(call.arg(0)), step)))
+}
+
+/// Like [`floats`], with the result of decimal numbers where their digits fit.
+fn decimals(
+    call: &mut FunctionCall<'_>,
+    step: fn(Decimal, Decimal) -> Option<Decimal>,
+    real_step: fn(f64, f64) -> f64,
+) -> Result<Value, String> {
+    let mut numbers = call.args.iter().map(|arg| Decimal::of(real(arg)));
+    let first = numbers.next().flatten();
+    let exact = numbers.fold(first, |left, right| step(left?, right?));
+    match exact.and_then(Decimal::to_float) {
+        Some(number) => Ok(Value::Float(number)),
+        None => floats(call, real_step),
+    }
 }
 
 /// Rounds to this many places; a half is rounded up, or the fraction given as third argument.
