@@ -85,6 +85,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     function("wrapWith", (3, 3), |call| {
         let (width, break_with, text) = (count(call.int(0)?), call.text(1)?, call.text(2)?);
+        // An empty one would join words.
+        let break_with: &str = if break_with.is_empty() { "\n" } else { break_with };
         check_bytes(break_with.len(), text.len() / width.max(1) + text.matches(' ').count())?;
         Ok(Value::text(wrapped(text, width, break_with, true)))
     }),

@@ -190,6 +190,7 @@ here|short"#,
             r#"{{wrapWith 5 "\t" "Hello World averylongword x"}}"#,
             "Hello\tWorld\tavery\tlongw\tord x",
         ),
+        (r#"{{wrapWith 5 "" "aa bb cc"}}"#, "aa bb\ncc"),
         (
             r#"{{snakecase "FirstName"}} {{snakecase "HTTPServer"}} {{snakecase "hello world"}} {{snakecase "foo-bar"}} {{snakecase "noHTTPS"}} {{snakecase "id1"}}"#,
             "first_name http_server hello_world foo_bar no_https id1",
