@@ -443,6 +443,19 @@ fn what_is_rarely_asked_for() {
     check_errors(&[(r#"{{b32dec "74======"}}"#, 1, "UTF-8")]);
 }
 
+/// Functions of sprig's names that are glazed's.
+#[test]
+fn functions_that_are_not_those_of_sprig_are_documented() {
+    let document = include_str!("../../../docs/command-files.md");
+    let first_cells =
+        document.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+    let first_cells: Vec<_> = first_cells.collect();
+    for name in ["quote", "add", "sub", "mul", "div", "camelcase", "toDate", "toUrlField"] {
+        let mut names = first_cells.iter().flat_map(|cell| cell.split(", "));
+        assert!(names.any(|it| it.trim_matches('`') == name), "{name}");
+    }
+}
+
 /// What glazed adds; sprig's arithmetic cuts floats, glazed's does not.
 #[test]
 fn glazed() {
