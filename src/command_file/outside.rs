@@ -106,6 +106,11 @@ impl<'a> Outside<'a> {
         Self { folder, ..self }
     }
 
+    /// Like `new`, where standard input held the command file: nothing is left of it.
+    pub(crate) fn without_stdin(self) -> Self {
+        Self { stdin: None, ..self }
+    }
+
     /// Like `new`, for a given instant (for tests).
     #[cfg(test)]
     pub(super) fn at(self, now: Zoned) -> Self {

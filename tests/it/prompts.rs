@@ -462,6 +462,21 @@ fn a_dash_after_two_dashes_is_text() {
     }
 }
 
+/// Nothing is left for a flag where the command file is read from it.
+#[test]
+fn standard_input_that_held_the_command_file_is_read_once() {
+    let folder = folder();
+    let file = "flags: [{name: t, type: stringFromFile}]\nprompt: 'T {{ .t }}'\n";
+    for empty in [&[][..], &["--allow-empty"]] {
+        let words = [&["run-command", "-", "--t", "-", "--print-prompt"], empty].concat();
+        let mut once = Once::start(duologue(&folder, &words));
+        once.write(file);
+        let ended = once.finish();
+        assert_eq!((ended.status, &*ended.stdout), (2, ""), "{ended:?}");
+        assert!(ended.stderr.contains("it can be read once"), "{ended:?}");
+    }
+}
+
 /// A shell's `<(command)` is a pipe, and what is in it can be read once.
 #[test]
 fn pipes_are_read_where_files_are_named() {

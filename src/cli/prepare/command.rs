@@ -118,6 +118,9 @@ fn with_file(
     };
     let history = history::read(args.session.history.as_deref())?;
     let mut outside = Outside::new(&mut from_stdin);
+    if is_stdin(&args.file) {
+        outside = outside.without_stdin();
+    }
     let values = file.values(&typed, &mut outside)?;
     inputs.add_values(outside.files());
     if read == Some(false) && !args.allow_empty {
