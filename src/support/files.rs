@@ -136,10 +136,11 @@ impl FilePlace {
 /// The path without links, also where they lead to a file that is not there yet.
 ///
 /// # Errors
-/// If one is a link of another user in a folder that others can write to, which is not followed, as in [`open`].
+/// If one is a link of another user in a folder that others can write to, which is not followed, as in [`open`]; or
+/// if there are too many.
 pub(crate) fn target_of(path: &Path) -> io::Result<PathBuf> {
     let mut target = path.to_owned();
-    for _ in 0..LINKS_MAX {
+    for _ in 0..=LINKS_MAX {
         let Ok(link) = target.read_link() else {
             return Ok(target.canonicalize().unwrap_or(target));
         };
@@ -150,7 +151,7 @@ pub(crate) fn target_of(path: &Path) -> io::Result<PathBuf> {
         target = folder.join(link);
     }
     // The links are a ring.
-    Ok(path.to_owned())
+    Err(Errno::LOOP.into())
 }
 
 /// The folder that `path` is in.
