@@ -1,9 +1,9 @@
 //! Opens and writes files and pipes, with control over blocking.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Access, FileType, OFlags, access, fstat};
 #[cfg(target_os = "linux")]
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
-use rustix::fs::{FileType, OFlags, fstat};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{SendFlags, send};
 use rustix::pipe::PIPE_BUF;
@@ -333,6 +333,37 @@ pub(crate) fn make_folders_of(path: &Path) -> io::Result<()> {
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// Checks that [`replace`] could write the file at `path` now, without making anything.
+///
+/// # Errors
+/// If it could not.
+pub(crate) fn check_replaceable(path: &Path) -> io::Result<()> {
+    check_home(path)?;
+    // Written in place.
+    if is_mount_point(path) {
+        return Ok(access(path, Access::WRITE_OK)?);
+    }
+    // Fails if the current folder was removed: nothing can be made in it.
+    let path = std::path::absolute(path)?;
+    for folder in path.ancestors().skip(1) {
+        let is_missing =
+            |error: &io::Error| error.kind() == io::ErrorKind::NotFound && !folder.is_symlink();
+        match folder.metadata() {
+            Ok(about) if about.is_dir() => {
+                return Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?);
+            }
+            Ok(_) => return Err(Errno::NOTDIR.into()),
+            // It is made, in the folder that it is in.
+            Err(error) if is_missing(&error) => {}
+            Err(error) => return Err(error),
+        }
+        if folder.file_name().is_some_and(|name| name.len() > NAME_BYTES_MAX) {
+            return Err(Errno::NAMETOOLONG.into());
+        }
+    }
+    Ok(())
 }
 
 /// Locks the folder that `path` is in, for the time from reading that file to replacing it: another process that does

@@ -1,7 +1,7 @@
 //! Files that the process writes: a refused command line leaves them alone, others can't read them,
 //! and nobody else's link leads to them.
 
-use crate::once::{Once, duologue, run};
+use crate::once::{Once, duologue, duologue_of_nobody, run};
 use crate::server::Folder;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
@@ -363,6 +363,53 @@ fn a_saved_file_may_have_the_longest_name() {
     let ended = run(&folder, &["exec", "hi", "--engine", "echo", "--save", &"a".repeat(256)]);
     assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{ended:?}");
     assert!(ended.stderr.contains("--save: no file can have a name of 256 bytes"), "{ended:?}");
+}
+
+/// The model is paid for an answer, so what can be known is known before.
+#[test]
+fn a_name_that_nothing_can_be_saved_to_is_refused_before_anything_is_asked() {
+    let folder = Folder::new();
+    fs::write(folder.path("file"), "text").expect("a file");
+    symlink("second", folder.path("first")).expect("a link");
+    symlink("first", folder.path("second")).expect("a link");
+    symlink("nowhere", folder.path("dangling")).expect("a link");
+    let long = format!("new/{}/out", "a".repeat(256));
+    let refused = [
+        ("file/out", "Not a directory"),
+        ("file/new/out", "Not a directory"),
+        ("new/", "is no regular file"),
+        ("new/.", "is no regular file"),
+        ("file/", "is no regular file"),
+        ("first", "can't be written: "),
+        ("first/out", "can't be written: "),
+        ("dangling/out", "No such file or directory"),
+        (&long, "File name too long"),
+    ];
+    for (name, part) in refused {
+        let ended = run(&folder, &["exec", "hi", "--engine", "echo", "--save", name]);
+        assert_eq!((ended.status, &*ended.stdout), (2, ""), "{name}: {ended:?}");
+        assert!(ended.stderr.contains("--save: ") && ended.stderr.contains(part), "{ended:?}");
+    }
+    assert!(folder.path("first").is_symlink() && folder.path("second").is_symlink());
+    assert!(!folder.path("new").exists());
+    let script = "mkdir gone; cd gone; rmdir ../gone
+                  exec \"$0\" exec hi --engine echo --save out </dev/null";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_duologue")]).current_dir(folder.path(""));
+    let ended = Once::start(shell).finish();
+    assert_eq!((ended.status, &*ended.stdout), (2, ""), "{ended:?}");
+    // Root may write everywhere.
+    if rustix::process::geteuid().is_root() {
+        let folder = Folder::for_all();
+        fs::create_dir(folder.path("ours")).expect("a folder");
+        fs::set_permissions(folder.path("ours"), PermissionsExt::from_mode(0o700)).expect("ours");
+        for name in ["ours/out", "ours/new/out"] {
+            let words = ["exec", "hi", "--engine", "echo", "--save", name];
+            let ended = Once::start(duologue_of_nobody(&folder, &words)).finish();
+            assert_eq!((ended.status, &*ended.stdout), (2, ""), "{name}: {ended:?}");
+            assert!(ended.stderr.contains("Permission denied"), "{ended:?}");
+        }
+    }
 }
 
 /// The link would choose the file that is replaced, or made.

@@ -4,14 +4,14 @@
 use super::Terminal;
 use crate::cli::{Background, BackgroundArgs, Mode, OutputArgs};
 use crate::stdio::{Drawing, TerminalApprovals};
-use crate::support::files::{NAME_BYTES_MAX, is_mount_point, target_of};
+use crate::support::files::{NAME_BYTES_MAX, check_replaceable, target_of};
 use crate::support::terminal::{has_colour, has_links, is_dumb};
 use crate::tui::{AnswerLines, Colours, Look, Theme, Tone};
 use anyhow::{Result, anyhow, ensure};
-use rustix::fs::{Access, access};
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -97,8 +97,11 @@ fn savable(path: &Path, mode: Mode) -> Result<PathBuf> {
     let unwritable = |error: io::Error| anyhow!("--save: {shown} can't be written: {error}");
     // A link stays, and what it names is replaced.
     let path = target_of(path).map_err(unwritable)?;
+    let ends_as_folder =
+        [&b"/"[..], b"/."].iter().any(|it| path.as_os_str().as_bytes().ends_with(it));
+    let may_be_file = path.file_name().is_some() && !ends_as_folder;
     ensure!(
-        path.file_name().is_some() && path.metadata().map_or(true, |about| about.is_file()),
+        may_be_file && path.metadata().map_or(true, |about| about.is_file()),
         "--save: {shown} is no regular file; name one, or redirect standard output"
     );
     let bytes = path.file_name().map_or(0, |name| name.len());
@@ -106,16 +109,7 @@ fn savable(path: &Path, mode: Mode) -> Result<PathBuf> {
         bytes <= NAME_BYTES_MAX,
         "--save: no file can have a name of {bytes} bytes; choose one of at most {NAME_BYTES_MAX}"
     );
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    // A mount point is written in place.
-    let (written, rights) = match is_mount_point(&path) {
-        true => (&*path, Access::WRITE_OK),
-        false => (folder, Access::WRITE_OK | Access::EXEC_OK),
-    };
-    // A folder that is missing is made.
-    if written.exists() {
-        access(written, rights).map_err(|error| unwritable(error.into()))?;
-    }
+    check_replaceable(&path).map_err(unwritable)?;
     Ok(path)
 }
 
