@@ -111,6 +111,8 @@ fn what_is_no_frame_is_warned_of() {
     assert_eq!(output.status.code(), Some(1));
     let reported = text(&output.stderr);
     assert!(reported.contains("line 1: ") && reported.contains("line 2: "), "{reported}");
+    let last = last_line(&output);
+    assert_eq!((&last["_error"], &last["_format"]), (&envelope["error"], &json!("jsonl")));
 }
 
 /// A program that was killed while it wrote leaves a piece of a line; all else is listed.
@@ -137,13 +139,19 @@ fn what_cannot_be_read_has_status_2_and_an_envelope() {
     crate::tools_check::check_unread(&envelope, "/proc/nowhere");
 }
 
-/// A program that reads lines finds the same first one in every case.
+fn last_line(output: &std::process::Output) -> Value {
+    serde_json::from_str(text(&output.stdout).lines().last().expect("a line")).expect("JSON")
+}
+
+/// A program that reads lines finds the same first one in every case, and the error in the last.
 #[test]
 fn the_preamble_comes_first_even_if_nothing_can_be_read() {
     for path in ["/proc/nowhere", "/"] {
         let output = run(&["list-events", path], b"");
         assert_eq!(output.status.code(), Some(2));
-        assert_eq!(text(&output.stdout), format!("{}\n", duologue::conformance::events::PREAMBLE));
+        assert_eq!(text(&output.stdout).lines().count(), 2);
+        assert!(text(&output.stdout).starts_with(duologue::conformance::events::PREAMBLE));
+        assert_eq!(last_line(&output)["_error"]["code"], "read_failed");
         assert!(text(&output.stderr).contains(&format!("{path} can't be read: ")));
     }
 }

@@ -8,6 +8,8 @@ use super::{FOUND, LINE_BYTES_MAX};
 use crate::conformance::events::{Entry, EventTime, Lister, PREAMBLE};
 use crate::protocol::constants::command_code;
 use crate::protocol::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 use std::io::Read;
 
 /// Rejected lines that are reported one by one on standard error; the others are counted.
@@ -114,12 +116,7 @@ fn read_all(
 impl EventList {
     fn report(&mut self, entry: &Entry, out: &mut Out) -> Result<(), Failure> {
         match self {
-            Self::Lines(line) => {
-                line.clear();
-                json::write_line(entry, line)
-                    .map_err(|error| Failure::Usage(format!("an event has no JSON: {error}")))?;
-                out.write(line)
-            }
+            Self::Lines(line) => write(entry, line, out),
             Self::Json(envelope) => envelope.push(entry, out),
         }
     }
@@ -141,29 +138,45 @@ fn finish(
 ) -> Result<u8, Failure> {
     let count = bad.count;
     let lines = format!("{count} lines are no frames of the protocol and are not listed");
+    let error = match (&unread, &bad.first) {
+        (Some(unread), _) => Some(unread.as_error()),
+        (None, Some(first)) => Some(Error {
+            code: command_code::BAD_LINES,
+            class: None,
+            message: lines.clone(),
+            detail: first.clone(),
+        }),
+        (None, None) => None,
+    };
     match list {
-        EventList::Lines(_) => {
+        EventList::Lines(mut line) => {
+            if let Some(error) = &error {
+                write(&error_line(error), &mut line, out)?;
+            }
             out.flush()?;
             if count > 0 {
                 message(&lines);
             }
         }
-        EventList::Json(envelope) => {
-            let error = match (&unread, &bad.first) {
-                (Some(unread), _) => Some(unread.as_error()),
-                (None, Some(first)) => Some(Error {
-                    code: command_code::BAD_LINES,
-                    class: None,
-                    message: lines,
-                    detail: first.clone(),
-                }),
-                (None, None) => None,
-            };
-            envelope.finish(error.as_ref(), None, out)?;
-        }
+        EventList::Json(envelope) => envelope.finish(error.as_ref(), None, out)?,
     }
     match unread {
         Some(unread) => Err(unread.into()),
         None => Ok(if count > 0 { FOUND } else { 0 }),
     }
+}
+
+/// The last line of a list that is not whole. Has a `_format`, so that a reader that skips the first line skips this
+/// one too.
+fn error_line(Error { code, class, message, detail }: &Error) -> Value {
+    let error = json!({ "class": class, "code": code, "detail": detail, "message": message });
+    json!({ "_error": error, "_format": "jsonl" })
+}
+
+/// Writes a line of the list. `line` is the buffer for it.
+fn write(value: &impl Serialize, line: &mut Vec<u8>, out: &mut Out) -> Result<(), Failure> {
+    line.clear();
+    json::write_line(value, line)
+        .map_err(|error| Failure::Usage(format!("an event has no JSON: {error}")))?;
+    out.write(line)
 }

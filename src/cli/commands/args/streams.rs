@@ -25,8 +25,12 @@ This command streams JSON Lines: the first line names the format,
 
   {\"_format\": \"jsonl\", \"_schema\": \"EventEntry\", \"_version\": 1}
 
-then one object for each event, as it is read. With --no-stream, or --output json, it prints one \
-JSON object at the end:
+then one object for each event, as it is read. If the stream, or a line of it, can't be read, the last \
+line says why:
+
+  {\"_error\":{\"class\":…,\"code\":…,\"detail\":…,\"message\":…},\"_format\":\"jsonl\"}
+
+With --no-stream, or --output json, it prints one JSON object at the end:
 
   {\"ok\":…,\"data\":[…],\"error\":…,\"warnings\":[…],\"meta\":{…}}
 
