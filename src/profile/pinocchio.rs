@@ -11,7 +11,7 @@ use crate::yaml::Node;
 const REGISTRY_KEYS: [&str; 4] = ["runtime", "inference_settings", "stack", "slug"];
 
 /// Keys that say nothing about a conversation.
-const DESCRIPTIONS: [&str; 9] = [
+const DESCRIPTIONS: [&str; 8] = [
     "slug",
     "display_name",
     "description",
@@ -20,7 +20,6 @@ const DESCRIPTIONS: [&str; 9] = [
     "extensions",
     "created_at",
     "updated_at",
-    "default_profile_slug",
 ];
 
 /// Settings whose only value here is the one that every conversation has.
@@ -105,13 +104,14 @@ fn has_section(profile: &Node) -> bool {
 pub(super) fn read(document: &Node) -> Result<Drafts, Fault> {
     let mut drafts = Drafts::default();
     if let Some(registries) = document.get("registries") {
-        for (_, registry) in map(registries, "`registries`")? {
-            registry_profiles(registry, &mut drafts)?;
+        let registries = map(registries, "`registries`")?;
+        for (_, registry) in registries {
+            registry_profiles(registry, registries.len() == 1, &mut drafts)?;
         }
         return Ok(drafts);
     }
     if document.get("profiles").is_some() {
-        registry_profiles(document, &mut drafts)?;
+        registry_profiles(document, true, &mut drafts)?;
         return Ok(drafts);
     }
     for (name, sections) in map(document, "a file of profiles")? {
@@ -122,7 +122,8 @@ pub(super) fn read(document: &Node) -> Result<Drafts, Fault> {
     Ok(drafts)
 }
 
-fn registry_profiles(registry: &Node, drafts: &mut Drafts) -> Result<(), Fault> {
+/// Adds the profiles of a registry; `is_only`: it is the only one of its file, so that its default is the file's.
+fn registry_profiles(registry: &Node, is_only: bool, drafts: &mut Drafts) -> Result<(), Fault> {
     for (key, value) in map(registry, "a registry")? {
         match key.text().unwrap_or_default() {
             "profiles" => {
@@ -132,11 +133,20 @@ fn registry_profiles(registry: &Node, drafts: &mut Drafts) -> Result<(), Fault> 
                     drafts.profiles.push(reading.end()?);
                 }
             }
+            // Pinocchio has none then, too.
+            "default_profile_slug" if is_blank(value) => {}
+            "default_profile_slug" if is_only => {
+                drafts.default = Some((profile_name(value)?, key.line));
+            }
             known if DESCRIPTIONS.contains(&known) => {}
             other => drafts.warnings.push((key.line, not_taken(other))),
         }
     }
     Ok(())
+}
+
+fn is_blank(value: &Node) -> bool {
+    value.is_nothing() || value.text().is_some_and(|text| text.trim().is_empty())
 }
 
 fn not_taken(what: &str) -> String {

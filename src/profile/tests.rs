@@ -375,7 +375,20 @@ profiles:
         );
         let warnings: Vec<_> = profiles.warnings().collect();
         assert!(warnings.len() == 1 && warnings[0].contains("`middlewares`"), "{warnings:?}");
+        let default = profiles.default_profile().expect("there is one");
+        assert_eq!(default.map(|(name, _)| name), Some("agent"));
     }
+}
+
+/// Each of several registries has a default of its own.
+#[test]
+fn the_default_of_one_of_several_registries_is_reported() {
+    let registry = "default_profile_slug: a\nprofiles:\n  a:\n    stack: []\n";
+    let text = format!("registries:\n  r:\n{}  s:\n    profiles: {{}}\n", indented(registry));
+    let profiles = profiles(&[(Layer::Named, &text)]);
+    assert_eq!(profiles.default_profile().expect("none"), None);
+    let warnings: Vec<_> = profiles.warnings().collect();
+    assert!(warnings.len() == 1 && warnings[0].contains("`default_profile_slug`"), "{warnings:?}");
 }
 
 fn indented(text: &str) -> String {

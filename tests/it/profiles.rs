@@ -174,6 +174,28 @@ fn profiles_of_pinocchio_are_taken_from_named_files() {
 }
 
 #[test]
+fn the_default_profile_of_a_registry_of_pinocchio_is_used() {
+    let provider = Provider::start(vec![says("hello")]);
+    let scene = Scene::new("", "");
+    let url = provider.base_url();
+    let profile = |name: &str, model: &str| {
+        format!(
+            "  {name}:\n    inference_settings:\n      chat: {{api_type: openai, engine: {model}}}\n      \
+             api: {{api_keys: {{openai-api-key: {KEY}}}, base_urls: {{openai-base-url: \"{url}\"}}}}\n"
+        )
+    };
+    let (one, two) = (profile("one", "first"), profile("default", "second"));
+    let text = format!("slug: team\ndefault_profile_slug: one\nprofiles:\n{one}{two}");
+    let path = scene.folder.name("registry.yaml");
+    fs::write(&path, text).expect("a file");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("our own file");
+    let ended = scene.run(&["exec", "hi", "--profile-registries", &path]);
+    let outcome = (ended.status, ended.stdout.as_str(), ended.stderr.as_str());
+    assert_eq!(outcome, (0, "hello\n", ""), "{ended:?}");
+    assert_eq!(provider.wait_request(1).body["model"], "first");
+}
+
+#[test]
 fn option_names_of_pinocchio_are_taken() {
     let provider = Provider::start(vec![says("hello")]);
     let scene = Scene::new("", "");
