@@ -69,7 +69,7 @@ pub struct SessionArgs {
     #[arg(long, env = "DUOLOGUE_HISTORY", value_name = "FILE")]
     pub history: Option<PathBuf>,
 
-    /// Bind the process to this session from the start
+    /// Id of the session that begins, or with --resume of the stored one to go on with; --session does either
     #[arg(long, env = "DUOLOGUE_SESSION_ID", value_name = "ID")]
     pub session_id: Option<String>,
 

@@ -395,9 +395,7 @@ fn stores_of_turns_and_timeline_go_on_as_it_is_printed() {
     let options = ["--turns-db", "a.db", "--timeline-db", "b.db", "--session-id", "s"];
     let ended = piped(&folder, &options, "hello\n");
     let [turns, timeline] = ["a.db", "b.db"].map(|name| folder.name(name));
-    let command = format!(
-        "duologue chat --turns-db {turns} --timeline-db {timeline} --session-id s --resume"
-    );
+    let command = format!("duologue chat --turns-db {turns} --timeline-db {timeline} --session s");
     assert_eq!(ended.stderr, format!("to go on with this conversation: {command}\n"));
     let words: Vec<_> = command.split(' ').skip(2).collect();
     let ended = piped(&folder, &words, "more\n");

@@ -216,10 +216,9 @@ pub(crate) fn resume(store: &StoreArgs, id: &str) -> Option<GoingOn> {
     }
     // A name that begins with a dash would be read as an option.
     match id.starts_with('-') {
-        true => words.push(format!("--session-id={id}")),
-        false => words.extend(["--session-id".to_owned(), id.to_owned()]),
+        true => words.push(format!("--session={id}")),
+        false => words.extend(["--session".to_owned(), id.to_owned()]),
     }
-    words.push("--resume".to_owned());
     let command = shell_words::joined(words.iter().map(String::as_str))?;
     Some(GoingOn { command, needs_password })
 }
@@ -252,7 +251,7 @@ mod tests {
     #[test]
     fn how_to_go_on_is_said_without_a_password() {
         let check = |store, turns, timeline, options: &str, needs_password: bool| {
-            let command = format!("duologue chat {options} --session-id 'an id' --resume");
+            let command = format!("duologue chat {options} --session 'an id'");
             let going_on = going_on(store, turns, timeline);
             assert_eq!(going_on, Some(GoingOn { command, needs_password }));
         };
@@ -276,7 +275,7 @@ mod tests {
         assert_eq!(going_on(None, None, None), None, "no store");
         let place = Some("/home/ann/.local/share/duologue/sessions.db".parse().expect("a place"));
         let default = StoreArgs { store: place, is_default: true, ..StoreArgs::default() };
-        let command = "duologue chat --session-id s --resume".to_owned();
+        let command = "duologue chat --session s".to_owned();
         assert_eq!(resume(&default, "s"), Some(GoingOn { command, needs_password: false }));
     }
 }
