@@ -166,7 +166,9 @@ impl CallArgs {
         }
         if let Some(text) = self.extra_body.as_ref().filter(|_| wanted("extra_body")) {
             let body = serde_json::from_str(text);
-            let body: Value = body.map_err(|_| wrong("extra_body", "is not JSON".to_owned()))?;
+            let body: Value = body.map_err(|_| {
+                anyhow!("--extra-body is not JSON; write an object, as '{{\"top_k\": 4}}'")
+            })?;
             settings.set("extra_body", &body).map_err(|why| wrong("extra_body", why))?;
         }
         if wanted("header") && !self.header.is_empty() {
@@ -319,7 +321,10 @@ mod tests {
         };
         check(&["--temperature", "warm"], "--temperature: temperature must be a number");
         check(&["--max-tokens", "-1"], "--max-tokens: max_tokens must be");
-        check(&["--extra-body", "{"], "--extra-body: is not JSON");
+        check(
+            &["--extra-body", "{"],
+            "--extra-body is not JSON; write an object, as '{\"top_k\": 4}'",
+        );
         check(&["--header", "s3cret"], "--header is written as");
         check(&["--header", "a b: s3cret"], "--header is written as");
         check(&["-O", "seed"], "-O is written as NAME=VALUE");

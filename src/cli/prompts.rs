@@ -128,12 +128,6 @@ pub(crate) fn find(name: &str, working: &WorkFolder) -> Result<Option<CommandFil
 
 /// The error where there is no prompt `name`.
 pub(crate) fn missing(name: &str) -> anyhow::Error {
-    let hint = match is_name(name) {
-        true => String::new(),
-        false => {
-            format!("; a command file is run by its path with `duologue run-command {name}`")
-        }
-    };
     let working = WorkFolder::default();
     let listed = list(&working);
     if let Some(unnameable) = listed.iter().find(|it| it.name == name && !is_name(name)) {
@@ -141,18 +135,23 @@ pub(crate) fn missing(name: &str) -> anyhow::Error {
     }
     let similar = nearest(name, listed.iter().map(|it| it.name.as_str()));
     let similar = similar.map(|name| format!("did you mean `{}`? ", escape_control(name)));
-    let folders = folders(&working);
+    let hint = match is_name(name) {
+        true => format!("to make one, write {name}.yaml into {}", writable(&working)),
+        false => format!("the file of that path is run by `duologue run-command {name}`"),
+    };
+    anyhow!(
+        "there is no prompt `{name}`; {}`duologue run` lists those there are; {hint}",
+        similar.unwrap_or_default()
+    )
+}
+
+/// The folders for a new prompt. That of the project is among them where it is not made yet.
+fn writable(working: &WorkFolder) -> String {
+    let folders = folders(working);
     let has_project = folders.iter().any(|(layer, _)| *layer == Layer::Project);
-    // Where there is none yet, one can be made.
     let project = (!has_project).then(|| format!("{PROJECT_FOLDER} of the project"));
     let found = folders.iter().map(|(_, folder)| folder.display().to_string());
-    let folders: Vec<_> = project.into_iter().chain(found).collect();
-    anyhow!(
-        "there is no prompt `{name}`; {}`duologue run` lists those there are, and NAME.yaml in {} is \
-         another{hint}",
-        similar.unwrap_or_default(),
-        folders.join(" or ")
-    )
+    project.into_iter().chain(found).collect::<Vec<_>>().join(" or ")
 }
 
 /// The file of the prompt `name` in `folder`, with its text.

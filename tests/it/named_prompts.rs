@@ -80,8 +80,8 @@ fn prompts_are_listed_and_run_by_their_names() {
     assert!(nothing.contains("config/duologue/commands"), "{nothing}");
     // Both folders, also where the project has none yet.
     let unknown = empty.run(&["run", "greet"]).stderr;
-    assert!(unknown.contains("NAME.yaml in .duologue/commands of the project or "), "{unknown}");
-    assert!(unknown.contains("config/duologue/commands is another"), "{unknown}");
+    assert!(unknown.contains("to make one, write greet.yaml into .duologue/commands of "));
+    assert!(unknown.contains(" or /") && unknown.contains("/duologue/commands\n"), "{unknown}");
     assert!(!unknown.contains("did you mean"), "{unknown}");
 }
 

@@ -123,7 +123,9 @@ fn options_say_all_that_a_profile_needs() {
         (&[][..], "there is no terminal to ask at"),
         (&["--provider", "openai"], "say where the key is: --key-env NAME"),
         (&["--base-url", "http://h/v1"], "name one with --model"),
-        (&["--provider", "openai", "--key-env", "sk-0/1"], "`key-variable` is the name"),
+        (&["--provider", "openai", "--key-env", "sk-0/1"], "duologue: --key-env: that is no name"),
+        (&["--provider", "openai", "--key-env", "gsk_0123"], "--key-env: that is no name"),
+        (&["--provider", "openai", "--key-env", ""], "--key-env: that is no name"),
         (&["--provider", "openai", "--key-file", "missing"], "missing"),
         (&["--provider", "openai", "--key-command", "no-such-program-here x"], "is not found"),
     ] {

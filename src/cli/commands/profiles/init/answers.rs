@@ -204,7 +204,8 @@ impl Server<'_> {
     /// The key that the options name.
     fn named_key(&self, args: &InitProfileArgs, is_at_terminal: bool) -> Result<KeyPlace> {
         if let Some(name) = &args.key_env {
-            return Ok(KeyPlace::At(KeyFrom::Variable(name.clone())));
+            let name = variable(name).map_err(|why| anyhow!("--key-env: {why}"))?;
+            return Ok(KeyPlace::At(KeyFrom::Variable(name)));
         }
         if let Some(path) = &args.key_file {
             let key = KeyPlace::At(KeyFrom::File(std::path::absolute(path)?));
@@ -438,8 +439,8 @@ pub(super) fn word(engine: EngineName) -> String {
 /// The name of a variable. A wrong one may be a key, so it is not shown again.
 fn variable(name: &str) -> Result<String, String> {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let is_name =
-        name.len() <= VARIABLE_BYTES_MAX && name.chars().all(is_fine) && !begins_key(name);
+    let is_long = name.len() > VARIABLE_BYTES_MAX;
+    let is_name = !name.is_empty() && !is_long && name.chars().all(is_fine) && !begins_key(name);
     is_name.then(|| name.to_owned()).ok_or_else(|| {
         "that is no name of a variable; the key itself does not belong here".to_owned()
     })
