@@ -5,6 +5,7 @@ use crate::chat_lines::piped;
 use crate::mcp_command::command;
 use crate::mcp_servers::{assert_gone, config, mark};
 use crate::server::Folder;
+use crate::terminal::on_terminal;
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Output;
@@ -98,6 +99,12 @@ fn resources_are_listed_though_prompts_are_not() {
         assert_eq!((output.status.code(), text(&output.stderr)), (Some(status), why));
         assert_eq!(text(&output.stdout), "");
     }
+    // A person at a terminal is told why nothing is listed.
+    let mark = mark();
+    let prompts = command(&mark, &["docs-without-prompts"], &["mcp", "prompts"], &[]);
+    let seen = on_terminal(prompts, false);
+    assert!(seen.contains("no MCP server here offers prompts: docs-without-prompts"), "{seen:?}");
+    assert_gone(&mark);
     let shown = chatted_with("docs-with-broken-prompts", 0, "/tools\n/mcp\n");
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in ["@docs-with-broken-prompts:note://1 The first", "its prompts can't be listed: "] {

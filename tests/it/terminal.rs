@@ -1,6 +1,6 @@
 //! What a person at a terminal sees, and that nobody else sees it.
 
-use crate::once::{Once, duologue};
+use crate::once::{Once, duologue, run};
 use crate::process::Process;
 use crate::provider::{Provider, Step};
 use crate::screen::Screen;
@@ -390,4 +390,25 @@ fn a_background_job_draws_nothing() {
     assert!(!background.contains("waiting for"), "{background:?}");
     let foreground = seen(&format!("set -m; {run}; true"));
     assert!(foreground.contains("waiting for the model"), "{foreground:?}");
+}
+
+/// Where a program reads, an empty list is no output at all.
+#[test]
+fn an_empty_list_says_at_a_terminal_what_there_is_not() {
+    let folder = Folder::new();
+    let seen = |words: &[&str]| on_terminal(duologue(&folder, words), false);
+    let listed = seen(&["sessions", "list"]);
+    assert!(listed.contains("duologue: there are no sessions in "), "{listed:?}");
+    assert!(listed.contains("sessions.db; chat stores its conversations there"), "{listed:?}");
+    assert_eq!(seen(&["sessions", "list", "--output", "json"]), "");
+    run(&folder, &["exec", "hello", "--engine", "echo", "--store", "chat.db"]);
+    let store = ["--store", "chat.db"];
+    assert_eq!(seen(&[&["sessions", "list"][..], &store].concat()), "");
+    assert_eq!(seen(&[&["sessions", "search", "hello"][..], &store].concat()), "");
+    let searched = seen(&[&["sessions", "search", "goodbye"][..], &store].concat());
+    assert!(searched.contains("no message has all of these words in "), "{searched:?}");
+    for words in [&["sessions", "list"][..], &["sessions", "search", "goodbye"]] {
+        let piped = run(&folder, words);
+        assert_eq!((piped.status, &*piped.stdout, &*piped.stderr), (0, "", ""), "{words:?}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::args::{McpListArgs, TextOutput};
 use super::envelope::{Envelope, Error};
-use super::output::{Failure, Out, message};
+use super::output::{Failure, Out, message, nothing};
 use super::{FOUND, OUTPUT};
 use crate::cli::tools::{ProfileTools, ToolOptions, ToolSettings, guard};
 use crate::cli::{log, shell};
@@ -72,7 +72,7 @@ pub(super) fn resources(args: &McpListArgs) -> Result<u8, Failure> {
         out.line(format!("    {}", escape_control(&format!("{name}{media_type}"))).trim_end())?;
         print_about(description, &mut out)?;
     }
-    finish(&answers, &mut out)
+    finish(&answers, "resources", &mut out)
 }
 
 /// Lists the prompts of the servers that `args` name.
@@ -102,7 +102,7 @@ pub(super) fn prompts(args: &McpListArgs) -> Result<u8, Failure> {
             out.line(format!("    {}", escape_control(&line)).trim_end())?;
         }
     }
-    finish(&answers, &mut out)
+    finish(&answers, "prompts", &mut out)
 }
 
 /// Starts the servers, asks each for what it is to `list`, and ends them.
@@ -207,9 +207,15 @@ fn print_json<T>(
     Ok(reported(answers))
 }
 
-fn finish<T>(answers: &Answers<T>, out: &mut Out) -> Result<u8, Failure> {
+/// Ends the list of the `items` that the servers offer.
+fn finish<T>(answers: &Answers<T>, items: &str, out: &mut Out) -> Result<u8, Failure> {
     out.flush()?;
-    Ok(reported(answers))
+    let status = reported(answers);
+    if status == 0 && of_all(answers).next().is_none() {
+        let servers: Vec<_> = answers.iter().map(|(server, _)| server.to_string()).collect();
+        nothing(|| format!("no MCP server here offers {items}: {}", servers.join(", ")));
+    }
+    Ok(status)
 }
 
 /// Says which servers have failed; returns the exit status.

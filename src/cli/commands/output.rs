@@ -7,7 +7,7 @@ use crate::support::files;
 use crate::support::stderr;
 use crate::support::terminal::escape_control;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 /// Bytes buffered before they are written.
@@ -104,4 +104,11 @@ pub(super) fn status(result: Result<u8, Failure>) -> u8 {
 /// Writes a message for people to standard error.
 pub(super) fn message(text: &str) {
     stderr::message(&format!("duologue: {text}\n"));
+}
+
+/// Tells a person at a terminal why a list is empty. A program has asked for what there is, and gets nothing.
+pub(super) fn nothing(why: impl FnOnce() -> String) {
+    if io::stderr().is_terminal() {
+        message(&escape_control(&why()));
+    }
 }

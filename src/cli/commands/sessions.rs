@@ -17,7 +17,7 @@ mod words;
 
 use super::document::error;
 use super::envelope::{Envelope, Error};
-use super::output::{Failure, Out, message, status};
+use super::output::{Failure, Out, message, nothing, status};
 use crate::protocol::constants::command_code;
 use crate::protocol::id::SessionId;
 use crate::store::{Conversation, Library, ambiguous};

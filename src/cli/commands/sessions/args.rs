@@ -280,6 +280,24 @@ impl Places {
         Ok(vec![default])
     }
 
+    /// The names of the stores, for a message about them.
+    pub(super) fn shown(&self) -> String {
+        let stores = self.stores().unwrap_or_default();
+        stores.iter().map(StorePlace::to_string).collect::<Vec<_>>().join(" or ")
+    }
+
+    /// Why a list of all sessions there is empty.
+    pub(super) fn nothing(&self) -> String {
+        let is_default = self.all().is_ok_and(|named| named.is_empty());
+        let stored = match is_default {
+            true => {
+                "; chat stores its conversations there, and exec those of --session and --continue"
+            }
+            false => "",
+        };
+        format!("there are no sessions in {}{stored}", self.shown())
+    }
+
     /// The stores of a new session of `folder`.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! `duologue sessions list`.
 
 use super::args::ListArgs;
-use super::{Failure, Out, degraded, library};
+use super::{Failure, Out, degraded, library, nothing};
 use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::Envelope;
 use crate::store::{Listing, Summary};
@@ -65,6 +65,9 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
         out.line(&line)?;
     }
     out.flush()?;
+    if sessions.is_empty() && error.is_none() {
+        nothing(|| args.places.nothing());
+    }
     Ok(status)
 }
 

@@ -2,7 +2,7 @@
 //! it has one.
 
 use super::args::SearchArgs;
-use super::{Failure, Out, degraded, library, message};
+use super::{Failure, Out, degraded, library, message, nothing};
 use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::Envelope;
 use crate::protocol::id::SessionId;
@@ -86,5 +86,8 @@ pub(super) fn search(args: &SearchArgs) -> Result<u8, Failure> {
         envelope.finish(error.as_ref(), None, &mut out)?;
     }
     out.flush()?;
+    if count == 0 && error.is_none() && !args.output.is_json() {
+        nothing(|| format!("no message has all of these words in {}", args.places.shown()));
+    }
     Ok(if error.is_some() { FOUND } else { 0 })
 }
