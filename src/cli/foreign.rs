@@ -21,6 +21,9 @@ pub(super) fn is_suggested(known: &str, wrong: &str) -> bool {
     }
 }
 
+/// What to do in place of an option that names a proxy.
+pub(super) const PROXY_TIP: &str = "set the variable HTTPS_PROXY, or HTTP_PROXY";
+
 /// Options that are taken and not in help.
 const UNSEEN: [&str; 5] =
     ["--config-file", "--log-format", "--log-to-stdout", "--timeout", "--with-caller"];
@@ -49,7 +52,7 @@ const EQUIVALENTS: [(&[&str], &str); 31] = [
     ),
     (&["organization"], "use --header 'OpenAI-Organization: ID'"),
     (&["user-agent"], "use --header 'User-Agent: TEXT'"),
-    (&["proxy-url"], "set the variable HTTPS_PROXY, or HTTP_PROXY"),
+    (&["proxy-url"], PROXY_TIP),
     (
         &["proxy-from-environment"],
         "leave it out: the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY always count",
@@ -69,7 +72,7 @@ const EQUIVALENTS: [(&[&str], &str); 31] = [
     (&["openai-parallel-tool-calls"], r#"use --extra-body '{"parallel_tool_calls": true}'"#),
     (
         &["openai-reasoning-summary", "inference-reasoning-summary"],
-        r#"use --extra-body '{"reasoning": {"summary": "auto"}}'"#,
+        "use --reasoning-summary WORD, as in --reasoning-summary auto",
     ),
     (
         &["openai-include-reasoning-encrypted"],
@@ -130,6 +133,8 @@ const EQUIVALENTS: [(&[&str], &str); 31] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::calls::CallArgs;
+    use clap::Args;
     use std::collections::BTreeSet;
 
     #[test]
@@ -138,6 +143,13 @@ mod tests {
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
         for name in names {
             assert!(equivalent(&format!("--{name}")).is_some(), "{name}");
+        }
+        // A member of a body takes the place of all that a setting has put into it.
+        let settings = CallArgs::augment_args(clap::Command::new("test"));
+        for (names, tip) in EQUIVALENTS.iter().filter(|(_, tip)| tip.contains("--extra-body")) {
+            let member = tip.split('"').nth(1).expect("a member");
+            let is_set = |arg: &clap::Arg| arg.get_id().as_str().starts_with(member);
+            assert!(!settings.get_arguments().any(is_set), "{names:?}: {tip}");
         }
         assert_eq!((equivalent("autosave"), equivalent("--nothing")), (None, None));
     }
