@@ -82,8 +82,18 @@ pub(crate) enum Wrong {
     TakesNothing(&'static str),
 }
 
+/// Commands of other programs, and their equivalents here.
+const ELSEWHERE: [(&[&str], &str); 3] = [
+    (&["clear", "reset"], "/new begins another conversation"),
+    (&["history", "sessions", "load"], "/resume lists the stored conversations"),
+    (&["attach", "image", "file"], "@FILE in a prompt attaches a file"),
+];
+
 /// What is said of a word that is no command.
 fn unknown(word: &str) -> String {
+    if let Some((_, here)) = ELSEWHERE.iter().find(|(names, _)| names.contains(&word)) {
+        return format!("there is no command /{word}; {here}, and /help lists the commands");
+    }
     let near = nearest(word, Name::ALL.into_iter().map(Name::as_str));
     let near = near.map(|name| format!("did you mean /{name}? ")).unwrap_or_default();
     format!("there is no command /{word}; {near}/help lists the commands")
@@ -295,6 +305,9 @@ mod tests {
         check("/Modle", "did you mean /model? /help lists the commands");
         check("/SAVE", "did you mean /save? /help lists the commands");
         check("/dance", "/help lists the commands");
+        check("/clear", "/new begins another conversation, and /help lists the commands");
+        check("/sessions", "/resume lists the stored conversations, and /help lists the commands");
+        check("/image", "@FILE in a prompt attaches a file, and /help lists the commands");
     }
 
     #[test]
