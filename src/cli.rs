@@ -55,7 +55,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use clap_complete::{ArgValueCompleter, PathCompleter};
 use file_flags::Called;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// The parsed command line, before help and errors are handled.
@@ -371,30 +371,7 @@ impl Cli {
     /// option of this program nor the value of one. It must be read before the rest can be parsed.
     pub(crate) fn command_file(words: &[OsString]) -> Option<OsString> {
         let run = RunCommandArgs::augment_args(clap::Command::new(RUN_COMMAND));
-        let takes_next = |option: &str| {
-            run.get_arguments().any(|arg| {
-                let long = option.strip_prefix("--").is_some_and(|name| {
-                    let aliases = arg.get_all_aliases().unwrap_or_default();
-                    arg.get_long() == Some(name) || aliases.contains(&name)
-                });
-                let short = option.strip_prefix('-').and_then(|rest| rest.chars().next());
-                let short = option.len() == 2 && short.is_some() && arg.get_short() == short;
-                (long || short) && arg.get_action().takes_values()
-            })
-        };
-        let mut words = words.iter().skip(2);
-        while let Some(word) = words.next() {
-            match word.to_str() {
-                Some("--") => return words.next().cloned(),
-                Some(option) if option.len() > 1 && option.starts_with('-') => {
-                    if takes_next(option) {
-                        words.next();
-                    }
-                }
-                Some(_) | None => return Some(word.clone()),
-            }
-        }
-        None
+        first_argument(words, &run).and_then(|at| words.get(at).cloned())
     }
 
     /// The whole command line, with the flags of `file` added to the command in `words` that runs it.
@@ -464,6 +441,32 @@ impl Cli {
             Some(command) => CommandMode { command, mode: output.mode_of_errors() },
         }
     }
+}
+
+/// The place in `words` of the first one after the name of `command` that is neither an option nor the value of one.
+fn first_argument(words: &[impl AsRef<OsStr>], command: &clap::Command) -> Option<usize> {
+    let takes_next = |option: &str| {
+        command.get_arguments().any(|arg| {
+            let long = option.strip_prefix("--").is_some_and(|name| {
+                let aliases = arg.get_all_aliases().unwrap_or_default();
+                arg.get_long() == Some(name) || aliases.contains(&name)
+            });
+            let short = option.strip_prefix('-').and_then(|rest| rest.chars().next());
+            let short = option.len() == 2 && short.is_some() && arg.get_short() == short;
+            (long || short) && arg.get_action().takes_values()
+        })
+    };
+    let mut at = 2;
+    while let Some(word) = words.get(at) {
+        match word.as_ref().to_str() {
+            Some("--") => return Some(at + 1),
+            Some(option) if option.len() > 1 && option.starts_with('-') => {
+                at += if takes_next(option) { 2 } else { 1 };
+            }
+            Some(_) | None => return Some(at),
+        }
+    }
+    None
 }
 
 /// The command of this name, if it has output formats other than text.

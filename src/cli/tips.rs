@@ -1,51 +1,21 @@
 //! Suggestions for a wrong command line, where the intention can be guessed.
 
+mod commands;
+mod options;
+
 use crate::cli::commands::{Helped, helped};
 use crate::cli::variables::PREFIX;
-use crate::cli::{RUN_COMMAND, foreign, named};
+use crate::cli::{RUN_COMMAND, first_argument, foreign, named};
 use crate::command_file::CommandFile;
 use crate::support::shorten::first_chars;
 use crate::support::terminal::escape_control;
 use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use commands::command_before;
 use std::ffi::OsString;
-
-/// Options that people try for the key of a provider.
-const KEY_OPTIONS: [&str; 7] = [
-    "--api-key",
-    "--apikey",
-    "--api_key",
-    "--key",
-    "--token",
-    "--api-token",
-    "--anthropic-api-key",
-];
-
-const NO_DOCUMENT_TIP: &str = "it prints no document, with or without --no-stream; leave that out";
 
 pub(super) const KEY_TIP: &str = "set the variable DUOLOGUE_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY \
      instead; other users of the machine can see the options of a process";
-
-/// Commands that people try first, as other programs have them, and their equivalents here.
-const TRIED: [(&[&str], &str); 4] = [
-    (
-        &["init", "setup", "configure", "keys", "key", "auth"],
-        "'duologue profiles init' asks for provider, key and model, and writes them into your profiles",
-    ),
-    (
-        &["login", "logout"],
-        "'duologue mcp login' and 'mcp logout' are for a tool server; 'duologue profiles init' asks for the key \
-         of a provider",
-    ),
-    (
-        &["config", "settings"],
-        "'duologue doctor' reports what is configured, and 'duologue profiles init' configures a provider",
-    ),
-    (&["version"], "'duologue --version' prints the version"),
-];
-
-/// Most words of a command that was tried; more of them are a question.
-const TRIED_WORDS_MAX: usize = 3;
 
 const TEMPERATURE_TIP: &str = "the temperature is set by --temperature, as in --temperature 0.2";
 
@@ -60,7 +30,7 @@ pub(super) fn advise(error: Error, words: &[OsString], file: Option<&CommandFile
     if error.kind() == ErrorKind::InvalidUtf8 {
         return not_text(error, words);
     }
-    let mut error = without_foreign(as_unexpected(error));
+    let mut error = without_unlike(as_unexpected(error));
     let wrong = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
     let wrong = wrong.into_iter().find_map(|kind| text(&error, kind));
     let (Some(wrong), Some(words)) = (wrong, all_text(words)) else { return error };
@@ -68,20 +38,16 @@ pub(super) fn advise(error: Error, words: &[OsString], file: Option<&CommandFile
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
         return error;
     }
-    let has_similar = error.get(ContextKind::SuggestedSubcommand).is_some();
-    let is_misspelt = has_similar && words.len() == 2;
     let is_help = words.get(1).is_some_and(|word| *word == HELP);
-    let tip = if error.kind() == ErrorKind::InvalidSubcommand
-        && let Some(tip) = tried(&wrong, &words)
-    {
-        Some(tip.to_owned())
-    } else if is_help && error.kind() == ErrorKind::InvalidSubcommand {
+    let tip = if error.kind() == ErrorKind::InvalidSubcommand && is_help {
         Some(topic(&wrong, &words))
+    } else if error.kind() == ErrorKind::InvalidSubcommand {
+        let has_similar = error.get(ContextKind::SuggestedSubcommand).is_some();
+        no_command(&wrong, &words, has_similar)
     } else if error.kind() == ErrorKind::UnknownArgument {
         unknown(&wrong, &words, file)
     } else {
-        let is_question = error.kind() == ErrorKind::InvalidSubcommand && !is_misspelt;
-        is_question.then(|| question(&words, 1))
+        format_of_export(&error, &wrong, &words)
     };
     if let Some(tip) = tip {
         if !is_declared_elsewhere(&wrong, file) {
@@ -93,11 +59,11 @@ pub(super) fn advise(error: Error, words: &[OsString], file: Option<&CommandFile
     error
 }
 
-/// Of the options that are not in help, those that begin as what was typed are suggested.
-fn without_foreign(mut error: Error) -> Error {
+/// Suggests options that are like what was typed; of those that are not in help, the ones that begin as that.
+fn without_unlike(mut error: Error) -> Error {
     let suggested = text(&error, ContextKind::SuggestedArg).unwrap_or_default();
     let wrong = text(&error, ContextKind::InvalidArg).unwrap_or_default();
-    if !foreign::is_suggested(&suggested, &wrong) {
+    if !foreign::is_suggested(&suggested, &wrong) || !options::is_like(&suggested, &wrong) {
         error.remove(ContextKind::SuggestedArg);
     }
     error
@@ -188,13 +154,36 @@ fn not_text(mut error: Error, words: &[OsString]) -> Error {
 
 /// A flag of a command file may be misspelt or not defined yet: both get a suggestion.
 fn is_declared_elsewhere(wrong: &str, file: Option<&CommandFile>) -> bool {
-    file.is_some() && wrong.starts_with("--") && own_option(wrong, RUN_COMMAND).is_none()
+    file.is_some() && wrong.starts_with("--") && options::own(wrong, RUN_COMMAND).is_none()
 }
 
-/// The equivalent of the command `wrong`, which other programs have; `words` may be a question that begins with it.
-fn tried(wrong: &str, words: &[&str]) -> Option<&'static str> {
-    let is_command = words.get(1) == Some(&wrong) && words.len() <= 1 + TRIED_WORDS_MAX;
-    TRIED.iter().find(|(names, _)| is_command && names.contains(&wrong)).map(|(_, tip)| *tip)
+/// The suggestion for the word `wrong`, which is no command; `None` if the suggestions of clap are better.
+fn no_command(wrong: &str, words: &[&str], has_similar: bool) -> Option<String> {
+    let (parent, command) = command_before(wrong, words);
+    if let Some(tip) = commands::tried(wrong, &parent, words) {
+        return Some(tip);
+    }
+    if !parent.is_empty() {
+        return Some(commands::of_parent(wrong, &parent, &command));
+    }
+    let is_misspelt = has_similar && commands::is_misspelt(wrong, words);
+    let start = words.iter().position(|word| *word == wrong).unwrap_or(1);
+    (!is_misspelt).then(|| question(words, start))
+}
+
+/// What `sessions export` has in place of an output format.
+fn format_of_export(error: &Error, wrong: &str, words: &[&str]) -> Option<String> {
+    let (command, _) = command_before(wrong, words);
+    let value = text(error, ContextKind::InvalidValue)?;
+    let format = match value.as_str() {
+        "md" | "markdown" => "markdown",
+        "html" => "html",
+        "jsonl" => "jsonl",
+        _ => return None,
+    };
+    let is_wrong = error.kind() == ErrorKind::InvalidValue && wrong.starts_with("--output");
+    let is_output = is_wrong && command == "sessions export";
+    is_output.then(|| format!("the format of an export is named by --format {format}"))
 }
 
 /// The suggestion for the word `wrong` after `help`, which is about no command and no topic.
@@ -214,9 +203,10 @@ fn topic(wrong: &str, words: &[&str]) -> String {
 fn unknown(wrong: &str, words: &[&str], file: Option<&CommandFile>) -> Option<String> {
     let command = words.iter().skip(1).find_map(|word| named(word)).unwrap_or("rpc");
     let path = file.map(|file| escape_control(&file.path.to_string_lossy()));
-    if let Some(tip) = own_option(wrong, command) {
+    if let Some(tip) = options::own(wrong, command) {
         return Some(tip.to_owned());
     }
+    let is_text = !wrong.starts_with('-');
     match (command, path, wrong.strip_prefix("--")) {
         ("exec" | RUN_COMMAND | "chat" | "rpc", _, None)
             if wrong == "-t" && words.contains(&wrong) =>
@@ -228,7 +218,7 @@ fn unknown(wrong: &str, words: &[&str], file: Option<&CommandFile>) -> Option<St
              its `flags:`",
             escape_control(name)
         )),
-        (_, Some(path), None) if !wrong.starts_with('-') => Some(format!(
+        (_, Some(path), None) if is_text => Some(format!(
             "{path} takes no more arguments; quote a value of several words, or add to its \
              `arguments:`"
         )),
@@ -236,16 +226,44 @@ fn unknown(wrong: &str, words: &[&str], file: Option<&CommandFile>) -> Option<St
             "to ask a prompt that begins with -, write -- before it: duologue exec -- \"{}\"",
             quotable(&escape_control(prompt))
         )),
-        ("exec", None, None) if !wrong.starts_with('-') => {
-            let start = words.iter().position(|word| *word == "exec").unwrap_or_default() + 1;
-            Some(format!("put the prompt in quotes: {}", exec(words, start)))
-        }
-        ("rpc", None, None) if !wrong.starts_with('-') => {
+        ("exec" | "chat", None, None) if is_text => Some(unquoted(command, words)),
+        ("rpc", None, None) if is_text => {
             let start = words.iter().position(|word| *word == wrong).unwrap_or_default();
             Some(question(words, start))
         }
+        (_, None, _) if !is_text => {
+            let (_, command) = command_before("", words);
+            options::common(wrong, &command).map(str::to_owned)
+        }
         (_, _, _) => None,
     }
+}
+
+/// The suggestion for a prompt that the shell has made several words of.
+fn unquoted(command: &str, words: &[&str]) -> String {
+    let (_, definition) = command_before("", words);
+    let at = words.iter().position(|word| *word == command).unwrap_or(1);
+    let words = words.get(at.saturating_sub(1)..).unwrap_or_default();
+    let start = first_argument(words, &definition).unwrap_or(words.len());
+    let before = words.get(2..start).unwrap_or_default();
+    if let (Some(&"--resume"), false) = (before.last(), words.contains(&"--session-id")) {
+        let name = words.get(start).copied().filter(|name| is_plain(name)).unwrap_or("NAME");
+        return format!(
+            "--resume has no value; --session {name} goes on with the session of that name"
+        );
+    }
+    let options = match before {
+        [] => String::new(),
+        // What was typed may have to be quoted, or be a secret.
+        _ if !before.iter().all(|word| is_plain(word)) => "… ".to_owned(),
+        _ => before.join(" ") + " ",
+    };
+    format!("put the prompt in quotes: duologue {command} {options}\"{}\"", prompt(words, start))
+}
+
+/// Whether `word` is the same in a shell, and is no header and no address.
+fn is_plain(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=".contains(c))
 }
 
 /// The word in `words` that was read as the unknown option `wrong`, if it is no option but a text.
@@ -254,40 +272,15 @@ fn prompt_like<'a>(wrong: &str, words: &[&'a str]) -> Option<&'a str> {
     words.iter().find(is_it).copied().filter(|word| word.contains(char::is_whitespace))
 }
 
-/// Options of other programs, and their equivalents here.
-fn own_option(wrong: &str, command: &str) -> Option<&'static str> {
-    let is_run = matches!(command, "exec" | RUN_COMMAND);
-    match wrong {
-        key if KEY_OPTIONS.contains(&key) => Some(KEY_TIP),
-        "--json" | "--output-format" if is_run => Some(
-            "--output json prints one JSON document at the end; --json-stream prints events as \
-             they come",
-        ),
-        "--json" | "--output-format" if command == "rpc" => Some(
-            "what `rpc` prints is JSON, one frame a line; --no-stream prints one JSON document at \
-             the end",
-        ),
-        "--json" => Some("--output json prints one JSON document"),
-        "--jsonl" | "--ndjson" if is_run => {
-            Some("--output jsonl prints the protocol, one frame a line")
-        }
-        "--yaml" if is_run => Some("--output yaml prints one YAML document at the end"),
-        "--no-stream" if matches!(command, "chat" | "acp" | "serve" | "mcp") => {
-            Some(NO_DOCUMENT_TIP)
-        }
-        other => foreign::equivalent(other),
-    }
-}
-
 fn question(words: &[&str], start: usize) -> String {
-    format!("to ask the model a question, write {}", exec(words, start))
+    format!("to ask the model a question, write duologue exec \"{}\"", prompt(words, start))
 }
 
-/// An `exec` command with the words from `start` up to the next option as its prompt.
-fn exec(words: &[&str], start: usize) -> String {
+/// The words from `start` up to the next option as one prompt, for a command between quotes.
+fn prompt(words: &[&str], start: usize) -> String {
     let words = words.get(start..).unwrap_or_default();
     let words: Vec<_> = words.iter().take_while(|word| !word.starts_with('-')).copied().collect();
-    format!("duologue exec \"{}\"", quotable(&escape_control(&words.join(" "))))
+    quotable(&escape_control(&words.join(" ")))
 }
 
 /// The beginning of `question`, if it can stand between quotes.

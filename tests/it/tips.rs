@@ -120,8 +120,73 @@ fn a_question_without_a_command_is_for_exec() {
     assert!(tips(&[&long])[0].len() < 200);
 }
 
+/// Who follows such a tip sends a command to a provider.
+#[test]
+fn a_wrong_command_of_a_command_is_no_question() {
+    for (words, part) in [
+        (&["profiles", "delete", "work"][..], "/duologue/profiles.yaml; edit that file"),
+        (&["profiles", "use", "work"], "`default: NAME` names the one that is used"),
+        (&["profiles", "list"], "'duologue profiles' lists them"),
+        (&["profiles", "work"], "'duologue profiles' are init, show, trust and untrust"),
+        (&["profiles", "shwo", "work"], "a similar command exists: 'duologue profiles show'"),
+        (&["sessions", "rm", "s"], "'duologue sessions delete ID'"),
+        (&["sessions", "ls"], "'duologue sessions list'"),
+        (&["sessions", "resume", "ada"], "'duologue chat --session ID'"),
+        (&["sessions", "frobnicate"], "'duologue sessions' are list, show, export, "),
+        (&["mcp", "list"], "'duologue tools' lists the tools"),
+        (&["mcp", "add", "x"], "--mcp or --mcp-config"),
+        (&["profile", "list"], "'profiles'"),
+    ] {
+        check(words, part);
+        let tips = tips(words);
+        assert!(!tips[0].contains("to ask the model"), "{words:?}: {tips:?}");
+    }
+}
+
+/// By the measure of letters alone, `--no-store` is like `--no-color`, and loses a conversation.
+#[test]
+fn options_that_many_programs_have_lead_to_what_there_is() {
+    for (words, part) in [
+        (&["exec", "--provider", "openai", "hi"][..], "use --engine NAME"),
+        (&["exec", "--no-color", "hi"], "NO_COLOR=1"),
+        (&["sessions", "list", "--no-color"], "NO_COLOR=1"),
+        (&["exec", "--verbose", "hi"], "--log-level debug"),
+        (&["chat", "-v"], "--log-level debug"),
+        (&["-v"], "--log-level debug"),
+        (&["exec", "--quiet", "hi"], "--log-level error"),
+        (&["exec", "--insecure", "hi"], "SSL_CERT_FILE"),
+        (&["exec", "--host", "U", "hi"], "--base-url URL"),
+        (&["exec", "--endpoint=U", "hi"], "--base-url URL"),
+        (&["exec", "--proxy", "U", "hi"], "HTTPS_PROXY"),
+        (&["exec", "--prompt", "hi"], "the prompt stands alone"),
+        (&["chat", "-p", "hi"], "the prompt stands alone"),
+        (&["chat", "--file", "F", "hi"], "--attach FILE"),
+        (&["exec", "--format", "json"], "--output FORMAT"),
+        (&["exec", "--stream", "hi"], "leave it out"),
+        (&["exec", "--system-prompt", "Be brief.", "hi"], "--system TEXT"),
+        (&["completions", "--shell", "bash"], "the name of the shell stands alone"),
+        (&["sessions", "delete", "--all"], "--older-than 30d"),
+        (&["sessions", "export", "s", "-o", "markdown"], "--format markdown"),
+        (&["sessions", "export", "s", "--output=html"], "--format html"),
+    ] {
+        check(words, part);
+    }
+    for words in [["sessions", "list", "--limit", "3"], ["models", "--prompt", "hi", "x"]] {
+        assert_eq!(tips(&words), [""; 0], "{words:?}");
+    }
+    check(&["exec", "--sesion", "s", "hi"], "'--session'");
+    check(&["exec", "--temp", "0.2", "hi"], "'--temperature'");
+}
+
 #[test]
 fn a_prompt_of_several_words_needs_quotes() {
+    check(&["chat", "hello", "world"], "quotes: duologue chat \"hello world\"");
+    let model = ["exec", "-m", "gpt-5", "hello", "world"];
+    check(&model, "quotes: duologue exec -m gpt-5 \"hello world\"");
+    let header = ["exec", "--header", "X-Key: s3cret", "hello", "world"];
+    check(&header, "quotes: duologue exec … \"hello world\"");
+    assert!(!wrong(&header).stderr.contains("s3cret"));
+    check(&["exec", "--resume", "ada", "hi"], "--session ada goes on with the session");
     check(&["exec", "What", "is", "it"], "quotes: duologue exec \"What is it\"");
     check(&["exec", "What", "is", "--engine", "echo"], "quotes: duologue exec \"What is\"");
     let ended = wrong(&["exec", "What", "is", "--output", "json"]);
