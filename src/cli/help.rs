@@ -29,11 +29,12 @@ pub(super) const LONG_ABOUT: &str = "\
 A chat runtime for language models that other programs hold as a subprocess.
 
 One process is one conversation. It reads one JSON request per line on standard input and writes one \
-JSON frame per line on standard output. Without a command it does what `duologue rpc` does.
+JSON frame per line on standard output. Without a command it does what `duologue rpc` does; at a \
+terminal, without an option, it says how to begin.
 
 `duologue help TOPIC` prints a page of the documentation: chat-guide, clients, command-files, \
-cookbook, editors, fleet, guarantees, options, outputs, profile-guide, protocol, providers, \
-session-guide or tool-guide.";
+compatibility, cookbook, editors, fleet, guarantees, options, outputs, performance, profile-guide, \
+protocol, providers, session-guide or tool-guide.";
 
 pub(super) const RPC_ABOUT: &str =
     "Hold one conversation over standard input and output; streams JSON Lines";
@@ -149,13 +150,32 @@ pub(super) fn after(command: &str) -> String {
         "serve" => SERVE_EXAMPLES,
         _ => RPC_EXAMPLES,
     };
-    let statuses = statuses(command);
-    format!("Examples:\n{examples}\n\nEnvironment:\n{ENVIRONMENT}\n\n{statuses}")
+    let rest = see_also(command) + &statuses(command);
+    format!("Examples:\n{examples}\n\nEnvironment:\n{ENVIRONMENT}\n\n{rest}")
 }
 
 /// Text after the options of a command that holds no conversation.
 pub(super) fn after_examples(command: &str, examples: &str) -> String {
-    format!("Examples:\n{examples}\n\n{}", statuses(command))
+    let rest = see_also(command) + &statuses(command);
+    format!("Examples:\n{examples}\n\n{rest}")
+}
+
+/// The page about a command, of those that are in the program.
+fn see_also(command: &str) -> String {
+    let topic = match command {
+        "rpc" => "protocol",
+        "exec" => "outputs",
+        "run" | "run-command" => "command-files",
+        "chat" => "chat-guide",
+        "acp" => "editors",
+        "serve" => "fleet",
+        "tools" | "mcp" => "tool-guide",
+        "profiles" => "profile-guide",
+        "models" => "providers",
+        "sessions" => "session-guide",
+        _ => return String::new(),
+    };
+    format!("See also:\n  duologue help {topic}\n\n")
 }
 
 /// The exit statuses of a command, as the manifest has them.
@@ -230,7 +250,9 @@ it prints one JSON document at the end instead.";
 mod tests {
     use super::*;
     use crate::cli::Cli;
+    use crate::cli::commands::topic;
     use clap::{Command, CommandFactory};
+    use std::ffi::OsString;
 
     /// Checks the texts of `command` and of those below it.
     fn check(command: &Command) {
@@ -254,5 +276,14 @@ mod tests {
     fn texts_fit_a_terminal_of_any_width() {
         check(&Cli::command());
         assert!(statuses("exec").contains("\n       "));
+    }
+
+    #[test]
+    fn a_command_names_a_page_that_there_is() {
+        for command in Cli::command().get_subcommands().map(Command::get_name) {
+            let named = see_also(command);
+            let words: Vec<_> = named.split_whitespace().skip(2).map(OsString::from).collect();
+            assert!(words.is_empty() || topic(&words).is_some(), "{command}: {named}");
+        }
     }
 }

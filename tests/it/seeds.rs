@@ -567,6 +567,12 @@ fn the_topics_that_are_named_under_see_also_are_there() {
         assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{topic}");
         assert!(ended.stdout.starts_with(title), "{topic}: {}", &ended.stdout[..40]);
     }
+    // As the pages link to each other, also where a command has the name.
+    for link in ["profiles.md", "profiles.md#trust"] {
+        assert!(run(&folder, &["help", link]).stdout.starts_with("# Profiles"), "{link}");
+    }
+    let chat = run(&folder, &["chat", "--help"]).stdout;
+    assert!(chat.contains("See also:\n  duologue help chat-guide\n"), "{chat}");
     // Help about commands is as it was.
     let ended = run(&folder, &["help", "check"]);
     assert!(ended.stdout.starts_with("Check a stream"), "{}", ended.stdout);

@@ -26,8 +26,12 @@ const SCRIPTS: [(&str, &[u8]); 3] = [
 ];
 
 /// The parts of that text, and the names that manual pages have for them (man-pages(7)).
-const SECTIONS: [(&str, &str); 3] =
-    [("Examples:", "EXAMPLES"), ("Environment:", "ENVIRONMENT"), ("Exit status:", "EXIT STATUS")];
+const SECTIONS: [(&str, &str); 4] = [
+    ("Examples:", "EXAMPLES"),
+    ("Environment:", "ENVIRONMENT"),
+    ("See also:", "SEE ALSO"),
+    ("Exit status:", "EXIT STATUS"),
+];
 
 /// Prints the manifest of `command`; returns the exit status.
 pub fn manifest(command: &Command) -> u8 {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub(crate) const CHECK_EXAMPLES: &str = "  duologue rpc < requests.jsonl | duologue check
   tail -f events.jsonl | duologue check -
   duologue check --output json events.jsonl
-  curl -s http://127.0.0.1:8642/v1/sessions/demo/events?since=9 | duologue check --joined";
+  curl -sN 'http://127.0.0.1:8642/v1/sessions/demo/events?since=9' | duologue check --joined";
 
 /// Examples in the help of `list-events`.
 pub(crate) const LIST_EVENTS_EXAMPLES: &str = "  duologue list-events events.jsonl

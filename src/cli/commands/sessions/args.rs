@@ -68,7 +68,7 @@ pub struct ListArgs {
 /// Arguments of `sessions show`.
 #[derive(Args, Debug)]
 pub struct ShowArgs {
-    /// Id of the session, or its beginning if no other id begins so
+    /// Id or title of the session, or the beginning of one that no other session has
     #[arg(value_name = "ID")]
     pub id: String,
 
@@ -84,7 +84,7 @@ pub struct ShowArgs {
 /// Arguments of `sessions export`.
 #[derive(Args, Debug)]
 pub struct ExportArgs {
-    /// Id of the session, or its beginning if no other id begins so
+    /// Id or title of the session, or the beginning of one that no other session has
     #[arg(value_name = "ID")]
     pub id: String,
 
@@ -138,7 +138,7 @@ pub struct SearchArgs {
 /// Arguments of `sessions rename`.
 #[derive(Args, Debug)]
 pub struct RenameArgs {
-    /// Id of the session, or its beginning if no other id begins so
+    /// Id or title of the session, or the beginning of one that no other session has
     #[arg(value_name = "ID")]
     pub id: String,
 
@@ -158,7 +158,7 @@ pub struct RenameArgs {
 /// Arguments of `sessions fork`.
 #[derive(Args, Debug)]
 pub struct ForkArgs {
-    /// Id of the session, or its beginning if no other id begins so
+    /// Id or title of the session, or the beginning of one that no other session has
     #[arg(value_name = "ID")]
     pub id: String,
 
