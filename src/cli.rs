@@ -56,6 +56,7 @@ use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcom
 use clap_complete::{ArgValueCompleter, PathCompleter};
 use file_flags::Called;
 use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 /// The parsed command line, before help and errors are handled.
@@ -431,7 +432,9 @@ impl Cli {
         };
         let is_named = words.first().is_some_and(|word| !word.as_encoded_bytes().starts_with(b"-"));
         match command {
-            None if is_named => CommandMode { command: "", mode: output.mode_of_errors() },
+            None if is_named || is_at_terminal() => {
+                CommandMode { command: "", mode: output.mode_of_errors() }
+            }
             None | Some("rpc") => CommandMode { command: "rpc", mode: output.mode_of_rpc() },
             // Its output begins with a line that names the format, errors included.
             Some("list-events") if output.mode() == Ok(Mode::Text) => {
@@ -441,6 +444,11 @@ impl Cli {
             Some(command) => CommandMode { command, mode: output.mode_of_errors() },
         }
     }
+}
+
+/// Whether a person, who has typed no command, would be shown the frames of `rpc`.
+fn is_at_terminal() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
 /// The place in `words` of the first one after the name of `command` that is neither an option nor the value of one.

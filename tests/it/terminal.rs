@@ -412,3 +412,18 @@ fn an_empty_list_says_at_a_terminal_what_there_is_not() {
         assert_eq!((piped.status, &*piped.stdout, &*piped.stderr), (0, "", ""), "{words:?}");
     }
 }
+
+/// A program that reads pipes gets the error as a frame.
+#[test]
+fn a_wrong_option_without_a_command_is_no_frame_at_a_terminal() {
+    let folder = Folder::new();
+    let words = [env!("CARGO_BIN_EXE_duologue"), "--bogus"];
+    let mut command = in_session(&folder, &words);
+    command.env("NO_COLOR", "1");
+    let (status, seen) = with_terminal(80, &mut command, |_| String::new());
+    assert_eq!(status, Some(2), "{seen:?}");
+    assert!(seen.starts_with("error: unexpected argument '--bogus' found"), "{seen:?}");
+    assert!(!seen.contains("\"hello\""), "{seen:?}");
+    let piped = run(&folder, &["--bogus"]);
+    assert!(piped.status == 2 && piped.stdout.contains("\"hello\""), "{piped:?}");
+}
