@@ -163,7 +163,9 @@ impl State {
         match word {
             "" => return Vec::new(),
             "/stop" => return self.cancel(),
-            "/quit" if lines.are_typed => return self.leave(),
+            _ if lines.are_typed && Command::read(word) == Some(Ok(Command::Quit)) => {
+                return self.leave();
+            }
             // After a line that ends the input.
             _ if lines.have_ended => {}
             _ => lines.waiting.push_back(line),

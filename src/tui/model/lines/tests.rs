@@ -118,10 +118,13 @@ fn quit_ends_a_file_where_it_stands_and_leaves_a_terminal_at_once() {
     assert!(file.cancelled().is_empty());
     file.done("r1", "ok");
     assert_eq!((file.asked().len(), file.actions.last()), (1, Some(&Action::EndInput)));
-    let mut terminal = scene(true);
-    ask(&mut terminal, "r1", "hi");
-    line(&mut terminal, "/quit");
-    assert_eq!(terminal.actions.last(), Some(&Action::Quit));
+    for command in ["/quit", "/exit"] {
+        let mut terminal = scene(true);
+        ask(&mut terminal, "r1", "hi");
+        terminal.asks_approval("r1", "c1");
+        line(&mut terminal, command);
+        assert_eq!(terminal.actions.last(), Some(&Action::Quit), "{command}");
+    }
 }
 
 /// Others would get what was meant for the model or the conversation that was not chosen.
