@@ -29,6 +29,7 @@ mod servers;
 mod shell_commands;
 mod switching;
 mod vi;
+mod written;
 
 pub(crate) use approvals::{Approval, Asking};
 pub(crate) use attaching::{Draft, Large, UNASKED_BYTES_MAX};

@@ -72,6 +72,21 @@ fn a_piped_line_runs_nothing() {
     assert!(!folder.path("made").exists());
 }
 
+/// It is the same prompt when the up key brings it back, also in the next chat.
+#[test]
+fn a_prompt_that_comes_back_runs_nothing() {
+    let folder = Folder::new();
+    for keys in ["!!touch made\r", "\u{1b}[A\r"] {
+        let mut person = Person::start(chat(&folder, &[]));
+        person.sees("/help");
+        person.types(keys);
+        person.answered("Turn 1. You said: !touch made");
+        person.types("/quit\r");
+        assert_eq!(person.ends().0, 0);
+    }
+    assert!(!folder.path("made").exists());
+}
+
 #[test]
 fn the_status_says_how_much_of_the_context_is_in_use() {
     for (options, shown) in [

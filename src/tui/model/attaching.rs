@@ -3,7 +3,6 @@
 
 use super::consent::READ_TIME;
 use super::hint::size;
-use super::lines::unescaped;
 use super::{Action, Expansion, Note, State};
 use crate::protocol::command::Decision;
 use crate::tui::commands::{Command, Wrong};
@@ -226,7 +225,10 @@ impl State {
                 self.attaching.question = Question::Answered(text);
                 self.entered(joins)
             }
-            Draft::Line(line) => self.submit(unescaped(&line), false),
+            Draft::Line(line) => {
+                let prompt = self.prompt_in(&line);
+                self.submit(&line, prompt, false)
+            }
             Draft::Named { line, expansion, joins } => self.send_expanded(&line, expansion, joins),
             Draft::Edit(text) => self.order(Command::Edit(Some(text))),
         }

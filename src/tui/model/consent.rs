@@ -1,7 +1,6 @@
 //! Consent of the person at the terminal before a stored conversation goes to a provider that did not
 //! have it.
 
-use super::lines::escaped;
 use super::{Action, Draft, Large, Note, State};
 use crate::protocol::command::Decision;
 use std::time::Duration;
@@ -97,17 +96,16 @@ impl State {
         if has_consent && !is_asked_about_files {
             return true;
         }
+        let line = self.line_of(prompt);
         if self.is_plain() {
-            let line = escaped(prompt, &['/']);
             if self.may_send_line(&line) {
                 self.measured(large, Draft::Line(line));
             }
             return false;
         }
-        let text = escaped(prompt, &['/', '!']);
-        self.editor.set(text.clone());
+        self.editor.set(line.clone());
         if self.may_send() {
-            self.measured(large, Draft::Written { text, joins: false });
+            self.measured(large, Draft::Written { text: line, joins: false });
         }
         false
     }

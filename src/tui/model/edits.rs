@@ -160,7 +160,7 @@ impl State {
                 self.note(Note::Information, text);
             }
             None => {
-                self.write_again(last.text);
+                self.write_again(self.line_of(&last.text));
                 self.edits = Some(last.message_id);
             }
         }
@@ -194,7 +194,8 @@ impl State {
         let asked = self.prompts.iter().find(|asked| asked.message_id == message_id);
         let removed = asked.map(|asked| asked.removed(&text)).unwrap_or_default();
         let mentions = self.newly_mentioned(Some(&message_id), &text);
-        let remember = self.remember(&text);
+        let line = self.line_of(&text);
+        let remember = self.remember(&line);
         let replace = Outgoing::Replace { message_id, prompt: text, removed, mentions };
         let mut actions = vec![Action::Request(replace)];
         actions.extend(remember);

@@ -351,19 +351,6 @@ fn chooses(line: &str) -> bool {
     }
 }
 
-/// A prompt as it is written after a second slash.
-pub(super) fn unescaped(text: &str) -> String {
-    text.strip_prefix("//").map_or_else(|| text.to_owned(), |rest| format!("/{rest}"))
-}
-
-/// A prompt as it is written where one of these signs begins a command.
-pub(super) fn escaped(prompt: &str, signs: &[char]) -> String {
-    match prompt.chars().next().filter(|first| signs.contains(first)) {
-        Some(sign) => format!("{sign}{prompt}"),
-        None => prompt.to_owned(),
-    }
-}
-
 /// Whether a text is the word for a decision about a tool call.
 pub(super) fn is_decision(text: &str) -> bool {
     matches!(answer(text.trim()), Some(ApprovalReply::Command(_) | ApprovalReply::Word(_)))

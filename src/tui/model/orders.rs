@@ -1,7 +1,7 @@
 //! Handles entered prompts and commands.
 
 use super::edits::STILL_ANSWERS;
-use super::lines::{is_decision, unescaped};
+use super::lines::is_decision;
 use super::prompts::expand;
 use super::servers::Listing;
 use super::shell_commands::command_in;
@@ -70,7 +70,7 @@ impl State {
             return Vec::new();
         }
         self.candidates = None;
-        if let Some(command) = command_in(&text).filter(|_| self.edits.is_none()) {
+        if let Some(command) = command_in(&text) {
             return self.run_command(command.to_owned());
         }
         let is_decision = is_decision(&text);
@@ -117,12 +117,11 @@ impl State {
             None if !self.may_send() => Vec::new(),
             None => self.measured_first(joins).unwrap_or_else(|| {
                 self.keep_folds();
-                let text = self.editor.take();
-                let text = unescaped(&text);
-                let text = text.strip_prefix("!!").map_or(text.clone(), |rest| format!("!{rest}"));
+                let line = self.editor.take();
+                let prompt = self.prompt_in(&line);
                 match self.edits.take() {
-                    Some(message_id) => self.replace(message_id, text),
-                    None => self.submit(text, joins),
+                    Some(message_id) => self.replace(message_id, prompt),
+                    None => self.submit(&line, prompt, joins),
                 }
             }),
         }

@@ -105,7 +105,8 @@ impl State {
 
     /// A prompt as it was written, if something long was pasted into it.
     pub(crate) fn as_written(&self, prompt: &str) -> Option<String> {
-        self.folds_of(prompt).map(FoldedText::shown)
+        let folded = self.folds_of(&self.line_of(prompt))?;
+        Some(self.prompt_in(&folded.shown()))
     }
 
     /// Writes a text into the line again.

@@ -59,8 +59,8 @@ pub(crate) enum Outgoing {
 /// Where a prompt comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PromptSource {
-    /// The person has written it: the files that it mentions go with it.
-    Written,
+    /// The person has written it in this line: the files that it mentions go with it.
+    Written { line: String },
     /// This line stands for it: what goes with it came along with it, or is mentioned in the line.
     Line { line: String, attachments: Vec<Attachment>, mentions: Vec<String> },
     /// It is that of the command line, with all that goes with it.
@@ -78,17 +78,17 @@ pub(crate) struct Waiting {
     /// It joins the active run.
     pub(crate) joins: bool,
     outputs: Vec<CommandOutput>,
-    /// What it was before it became a prompt with attachments: only that makes the attachments again.
-    line: Option<String>,
+    /// The line in which it was written, or which stands for it.
+    line: String,
     /// A terminal has shown it when it was typed as a line.
     is_echoed: bool,
 }
 
 impl State {
-    /// Asks the model; `joins`: as part of the active run, if there is one.
-    pub(super) fn submit(&mut self, prompt: String, joins: bool) -> Vec<Action> {
-        let line = prompt.clone();
-        self.submit_as(&line, prompt, joins, PromptSource::Written)
+    /// Asks the model the prompt that is written in `line`; `joins`: as part of the active run, if there is one.
+    pub(super) fn submit(&mut self, line: &str, prompt: String, joins: bool) -> Vec<Action> {
+        let source = PromptSource::Written { line: line.to_owned() };
+        self.submit_as(line, prompt, joins, source)
     }
 
     /// Like `submit`, for a prompt that `line` stands for: files that only the prompt mentions are not attached.
@@ -149,25 +149,26 @@ impl State {
 
     fn give_back_waiting(&mut self, waiting: Waiting) {
         self.outputs.splice(..0, waiting.outputs);
-        self.give_back(waiting.line.unwrap_or(waiting.prompt));
+        self.give_back(waiting.line);
     }
 
-    /// A prompt that was not answered goes back to where it was written.
-    pub(super) fn give_back(&mut self, prompt: String) {
+    /// A line whose prompt was not answered goes back to where it was written.
+    pub(super) fn give_back(&mut self, line: String) {
         if self.is_ending {
             // The text in the editor was saved before.
             return;
         }
         if self.is_plain() {
-            let text = format!("this prompt was not answered: {}", clean(&prompt));
+            let text = format!("this prompt was not answered: {}", clean(&line));
             return self.note(Note::Warning, text);
         }
         self.history.leave();
         self.keep_folds();
         let written = self.editor.take();
         match written.trim().is_empty() {
-            true => self.write_again(prompt),
-            false => self.editor.set(format!("{prompt}\n{written}")),
+            true => self.write_again(line),
+            // Only the beginning of a text may be that of a command.
+            false => self.editor.set(format!("{line}\n{}", self.prompt_in(&written))),
         }
     }
 
@@ -178,14 +179,11 @@ impl State {
         }
         if let Outgoing::Submit { prompt, joins, outputs, source, .. } = outgoing {
             let (since, joins) = (self.now, joins.is_some());
-            let is_echoed = self.takes_typed_lines() && source == PromptSource::Written;
+            let is_written = matches!(source, PromptSource::Written { .. });
+            let is_echoed = self.takes_typed_lines() && is_written;
             let line = match source {
-                PromptSource::Line { line, attachments, .. } if !attachments.is_empty() => {
-                    Some(line)
-                }
-                PromptSource::Line { .. } | PromptSource::Written | PromptSource::CommandLine => {
-                    None
-                }
+                PromptSource::Written { line } | PromptSource::Line { line, .. } => line,
+                PromptSource::CommandLine => self.line_of(&prompt),
             };
             self.waiting.push(Waiting { id, prompt, since, joins, outputs, line, is_echoed });
         } else {
@@ -250,7 +248,7 @@ impl State {
         if let Some((_, Outgoing::Replace { prompt, .. })) = refused
             && status == done::FAILED
         {
-            self.give_back(prompt);
+            self.give_back(self.line_of(&prompt));
         }
         if let Some(at) = self.waiting.iter().position(|it| it.id == request) {
             let waiting = self.waiting.remove(at);
@@ -268,7 +266,7 @@ impl State {
             self.end_run(status);
             let refused = self.last_with_attachments().filter(|_| is_refused && !self.is_plain());
             if let Some(prompt) = refused.filter(|_| status == done::FAILED) {
-                self.give_back(prompt);
+                self.give_back(self.line_of(&prompt));
             }
         }
     }

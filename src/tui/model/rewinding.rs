@@ -22,7 +22,7 @@ impl State {
     pub(super) fn rewind_to(&mut self, message_id: String) {
         let asked = self.prompts.iter().find(|asked| asked.message_id == message_id);
         let Some(text) = asked.map(|asked| asked.text.clone()) else { return };
-        self.write_anew(text);
+        self.write_anew(self.line_of(&text));
         self.edits = Some(message_id);
     }
 

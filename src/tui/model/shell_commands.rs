@@ -45,6 +45,9 @@ impl State {
     /// Enter after `!` and a command.
     pub(super) fn run_command(&mut self, command: String) -> Vec<Action> {
         match () {
+            () if self.edits.is_some() => self.hint(
+                "the line replaces a prompt: !! begins one with an exclamation mark, Esc leaves it as it is",
+            ),
             () if command.is_empty() && self.outputs.is_empty() => {
                 self.hint("write a shell command after the !, as in !git status");
             }

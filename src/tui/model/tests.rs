@@ -434,7 +434,8 @@ fn play(scene: &mut Scene, happenings: &[Happening], repeats: bool) -> Vec<Strin
         while sent < asked {
             let (prompt, joins) = scene.asked()[sent];
             let (prompt, joins) = (prompt.to_owned(), joins.map(str::to_owned));
-            let (source, outputs) = (PromptSource::Written, Vec::new());
+            let source = PromptSource::Written { line: prompt.clone() };
+            let outputs = Vec::new();
             let choice = None;
             let outgoing = Outgoing::Submit { prompt, joins, source, outputs, choice };
             scene.event(Event::Sent(outgoing, format!("r{sent}")));

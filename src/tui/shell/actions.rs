@@ -210,7 +210,7 @@ impl Shell<'_> {
         let is_first = first.is_some();
         let mut attachments = first.map(|(_, attached)| attached).unwrap_or_default();
         let others = match source {
-            PromptSource::Written => self.attached(mentions(prompt), &attachments),
+            PromptSource::Written { .. } => self.attached(mentions(prompt), &attachments),
             PromptSource::Line { attachments: own, mentions, .. } => {
                 let others = [attachments.as_slice(), own.as_slice()].concat();
                 own.extend(self.attached(std::mem::take(mentions), &others));
