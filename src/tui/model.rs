@@ -334,7 +334,7 @@ impl State {
             Event::PastedFiles { text, files } => self.pasted_files_found(&text, files),
             Event::Edited(Ok(text)) => {
                 self.history.leave();
-                self.editor.set(text);
+                self.write_again(text);
             }
             Event::Edited(Err(EditorFailure { why, saved })) => {
                 saved.iter().for_each(|text| self.history.put_aside(text));

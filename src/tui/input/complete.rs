@@ -32,7 +32,8 @@ pub(crate) struct Candidates {
 impl Completion {
     /// What can be completed at the end of `before`, the text before the cursor.
     pub(crate) fn of(before: &str) -> Option<Self> {
-        if before.starts_with('/') && !before.contains(char::is_whitespace) {
+        let is_name = before.starts_with('/') && !before.starts_with("//");
+        if is_name && !before.contains(char::is_whitespace) {
             return Some(Self::Command { start: 0, part: before.to_owned() });
         }
         if let Some(part) = before.strip_prefix("/profile ").filter(|part| !part.contains(' ')) {
@@ -282,6 +283,7 @@ mod tests {
         let command = |part: &str| Some(Completion::Command { start: 0, part: part.to_owned() });
         let file = |start, part: &str| Some(Completion::File { start, part: part.to_owned() });
         check("/he", command("/he"));
+        check("//he", None);
         check("/model gp", None);
         let profile = |part: &str| Some(Completion::Profile { start: 9, part: part.to_owned() });
         check("/profile ", profile(""));

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use crate::tui::model::Event;
     use crate::tui::model::tests::Scene;
-    use crate::tui::terminal::keys::Key;
+    use crate::tui::terminal::keys::{Key, Press};
 
     fn words(scene: &Scene) -> Vec<&str> {
         let words = scene.state.candidates.iter().flat_map(|found| &found.words);
@@ -168,6 +168,32 @@ mod tests {
         scene.key(Key::Down);
         scene.key(Key::Enter);
         assert_eq!(scene.actions, [Action::Quit]);
+    }
+
+    /// Another text is none that the list may complete.
+    #[test]
+    fn a_list_is_gone_with_the_text_it_was_made_for() {
+        let others: [fn(&mut Scene); 4] = [
+            |scene| scene.event(Event::Edited(Ok("long".to_owned()))),
+            |scene| {
+                scene.press(Press::ctrl('r'));
+                scene.key(Key::Enter);
+            },
+            |scene| scene.done("r", "failed"),
+            |scene| assert!(!scene.state.can_ask_first("long", &[])),
+        ];
+        for (at, other) in others.into_iter().enumerate() {
+            let mut scene = Scene::new();
+            scene.write("long");
+            scene.key(Key::Enter);
+            scene.send("r");
+            scene.state.awaits_conversation();
+            scene.write("/");
+            scene.key(Key::Down);
+            other(&mut scene);
+            assert_eq!(words(&scene), [""; 0], "{at}");
+            assert!(scene.state.editor.text().starts_with("long"), "{at}");
+        }
     }
 
     /// What is no name yet is what the list begins with; a whole name, and a slash alone, are what they are.

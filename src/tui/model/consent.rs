@@ -103,7 +103,7 @@ impl State {
             }
             return false;
         }
-        self.editor.set(line.clone());
+        self.write_anew(line.clone());
         if self.may_send() {
             self.measured(large, Draft::Written { text: line, joins: false });
         }
@@ -155,7 +155,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use crate::tui::model::tests::Scene;
-    use crate::tui::model::{Event, Lines};
+    use crate::tui::model::{Action, Event, Large, Lines};
     use crate::tui::terminal::keys::Key;
 
     #[test]
@@ -193,6 +193,19 @@ mod tests {
         check(true, &["hi", "y"], &["hi"]);
         check(true, &["hi", "n", "ho", "yes"], &["ho"]);
         check(false, &["hi"], &["hi"]);
+    }
+
+    /// A session may be waited for, and the person writes meanwhile.
+    #[test]
+    fn the_prompt_of_the_command_line_loses_no_draft() {
+        let mut scene = Scene::new();
+        scene.write("a draft");
+        let large = Large { name: "big.txt".to_owned(), bytes: 2_000_000 };
+        assert!(!scene.state.can_ask_first("see @big.txt", &[large]));
+        assert_eq!(scene.state.editor.text(), "see @big.txt");
+        scene.key(Key::Up);
+        assert_eq!(scene.state.editor.text(), "a draft");
+        assert!(scene.actions.contains(&Action::Remember("a draft".to_owned())));
     }
 
     /// A command of the same text, or one of the shell, would be something else.

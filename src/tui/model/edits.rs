@@ -208,7 +208,7 @@ impl State {
         if self.edits.take().is_none() {
             return false;
         }
-        let written = self.editor.take();
+        let written = self.take_line();
         self.history.put_aside(&written);
         self.hint("the prompt stays as it was");
         true

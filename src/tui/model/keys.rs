@@ -205,14 +205,12 @@ impl State {
         self.keep_folds();
         if let Some(prompt) = self.history.older(&self.editor.expanded()) {
             self.write_again(prompt);
-            self.candidates = None;
         }
     }
 
     pub(super) fn look_forward(&mut self) {
         if let Some(prompt) = self.history.newer() {
             self.write_again(prompt);
-            self.candidates = None;
         }
     }
 

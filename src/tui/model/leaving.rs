@@ -32,8 +32,7 @@ impl State {
     /// Clears the editor. The up key restores the text, also in the next chat.
     fn clear(&mut self) -> Vec<Action> {
         self.edits = None;
-        self.keep_folds();
-        let written = self.editor.take();
+        let written = self.take_line();
         self.hint(match self.is_running() {
             true => "the up key brings the text back; Ctrl-C again stops the answer",
             false => "the up key brings the text back",

@@ -86,8 +86,7 @@ impl State {
             }
             Some(Ok(command)) if command.sends() && !self.may_send() => Vec::new(),
             Some(Ok(command)) => self.measured_first(joins).unwrap_or_else(|| {
-                self.keep_folds();
-                let text = self.editor.take();
+                let text = self.take_line();
                 self.edits = None;
                 self.history.add(text.trim_end());
                 self.order(command)
@@ -116,8 +115,7 @@ impl State {
             }
             None if !self.may_send() => Vec::new(),
             None => self.measured_first(joins).unwrap_or_else(|| {
-                self.keep_folds();
-                let line = self.editor.take();
+                let line = self.take_line();
                 let prompt = self.prompt_in(&line);
                 match self.edits.take() {
                     Some(message_id) => self.replace(message_id, prompt),

@@ -109,8 +109,16 @@ impl State {
         Some(self.prompt_in(&folded.shown()))
     }
 
-    /// Writes a text into the line again.
+    /// Takes the text out of the line, and with it the list that belongs to the text.
+    pub(super) fn take_line(&mut self) -> String {
+        self.keep_folds();
+        self.candidates = None;
+        self.editor.take()
+    }
+
+    /// Writes a text into the line again. A list there is one for another text.
     pub(super) fn write_again(&mut self, text: String) {
+        self.candidates = None;
         match self.folds_of(&text).cloned() {
             Some(folded) => self.editor.set_folded(&folded),
             None => self.editor.set(text),

@@ -242,8 +242,7 @@ impl State {
 
     /// Writes a text into the line; what was written there can be had back with the up key.
     pub(super) fn write_anew(&mut self, text: String) {
-        self.keep_folds();
-        let written = self.editor.take();
+        let written = self.take_line();
         self.history.put_aside(&written);
         self.write_again(text);
         self.editor.go(Move::End);

@@ -49,8 +49,7 @@ impl State {
         joins: bool,
     ) -> Vec<Action> {
         if self.lines.is_none() {
-            self.keep_folds();
-            self.editor.take();
+            self.take_line();
             self.edits = None;
         }
         self.submit_expanded(line, expansion, joins)

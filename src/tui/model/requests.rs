@@ -163,8 +163,7 @@ impl State {
             return self.note(Note::Warning, text);
         }
         self.history.leave();
-        self.keep_folds();
-        let written = self.editor.take();
+        let written = self.take_line();
         match written.trim().is_empty() {
             true => self.write_again(line),
             // Only the beginning of a text may be that of a command.

@@ -61,7 +61,7 @@ impl State {
                 self.hint("too many outputs wait for the next prompt; ! alone drops them");
             }
             () => {
-                let written = self.editor.take();
+                let written = self.take_line();
                 self.history.add(written.trim_end());
                 let (since, is_stopping) = (self.now, false);
                 self.command = Some(ShellCommand { text: command.clone(), since, is_stopping });
