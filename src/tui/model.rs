@@ -12,6 +12,7 @@ mod frames;
 mod hint;
 mod keys;
 mod leaving;
+mod lending;
 mod lines;
 mod log;
 mod notices;
@@ -54,6 +55,7 @@ use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use attaching::Attaching;
 use consent::Consent;
 use hint::Hint;
+use lending::Lent;
 use lines::LINE_CUT;
 use offers::OfOffers;
 use servers::Listing;
@@ -171,6 +173,8 @@ pub(crate) struct State {
     pub(crate) outputs: Vec<CommandOutput>,
     /// The text that was entered while the command ran, and goes with its output if it is still written then.
     enters_with_output: Option<String>,
+    /// The text that the person's editor was given, while it runs.
+    lent: Option<Lent>,
     /// A model that was chosen by its name, while the list of the provider is asked for.
     checks_model: Option<String>,
     /// What was chosen to answer while the model answers, and is switched to after that.
@@ -248,6 +252,7 @@ impl State {
             command: None,
             outputs: Vec::new(),
             enters_with_output: None,
+            lent: None,
             checks_model: None,
             switch: None,
             edits: None,
@@ -332,14 +337,7 @@ impl State {
             }
             Event::Measured { large, draft } => return self.measured(&large, draft),
             Event::PastedFiles { text, files } => self.pasted_files_found(&text, files),
-            Event::Edited(Ok(text)) => {
-                self.history.leave();
-                self.write_again(text);
-            }
-            Event::Edited(Err(EditorFailure { why, saved })) => {
-                saved.iter().for_each(|text| self.history.put_aside(text));
-                self.note(Note::Error, why);
-            }
+            Event::Edited(edited) => self.edited(edited),
             Event::CommandEnded(ended) => return self.command_ended(ended),
             Event::Forked(copy) => return self.forked(copy),
             Event::SessionHeld { session, is_only } => self.session_is_held(session, is_only),

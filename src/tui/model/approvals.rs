@@ -202,8 +202,16 @@ impl State {
     /// as well.
     pub(super) fn take_draft_back(&mut self) {
         if let Some(reason) = self.take_reason() {
-            self.history.put_aside(&reason);
+            self.history.put_aside(&self.line_of(&reason));
         }
+    }
+
+    /// Has `act` change the draft that is aside while a reason is written in the line; else the line.
+    pub(super) fn with_draft(&mut self, act: impl FnOnce(&mut Self)) {
+        let draft = self.asking.draft.take();
+        let reason = draft.map(|draft| std::mem::replace(&mut self.editor, draft));
+        act(self);
+        self.asking.draft = reason.map(|reason| std::mem::replace(&mut self.editor, reason));
     }
 
     /// The reason of a denial, if one was written; the draft is written again.
@@ -226,7 +234,7 @@ impl State {
             let reason = self.take_reason().unwrap_or_default();
             if !reason.is_empty() {
                 // It is no prompt, so that later chats do not have it.
-                self.history.add(&reason);
+                self.history.add(&self.line_of(&reason));
             }
             self.decide(Decision::Deny { reason })
         })

@@ -183,7 +183,7 @@ impl State {
     /// The key after Ctrl-X.
     fn prefixed(&mut self, press: Press) -> Vec<Action> {
         if matches!(press.key, Key::Char('e')) {
-            return vec![Action::Edit(self.editor.expanded())];
+            return self.lend_line();
         }
         Vec::new()
     }

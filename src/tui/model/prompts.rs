@@ -18,7 +18,8 @@ impl State {
         expansion: Result<Expansion, String>,
     ) -> Vec<Action> {
         let is_line = self.lines.is_some();
-        if !is_line && self.editor.expanded().trim_end() != line || self.is_ending {
+        let is_other = || self.lent.is_some() || self.editor.expanded().trim_end() != line;
+        if !is_line && is_other() || self.is_ending {
             return Vec::new();
         }
         let expansion = match expansion {

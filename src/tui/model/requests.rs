@@ -162,7 +162,14 @@ impl State {
             let text = format!("this prompt was not answered: {}", clean(&line));
             return self.note(Note::Warning, text);
         }
-        self.history.leave();
+        if !self.asking.takes_reason() {
+            self.history.leave();
+        }
+        self.with_draft(|state| state.write_above(line));
+    }
+
+    /// Writes `line` above what is written.
+    fn write_above(&mut self, line: String) {
         let written = self.take_line();
         match written.trim().is_empty() {
             true => self.write_again(line),

@@ -299,12 +299,13 @@ impl Shell<'_> {
 
     /// Starts the person's editor at the terminal. Keys are not read until it has ended.
     fn edit(&mut self, text: &str) {
-        let Some(terminal) = self.screen.for_child() else { return self.continued() };
-        match Child::start(text, terminal) {
+        let no_terminal = || io::Error::other("the terminal can't be opened for it");
+        let terminal = self.screen.for_child().ok_or_else(no_terminal);
+        match terminal.and_then(|terminal| Child::start(text, terminal)) {
             Ok(child) => self.child = Some(child),
             Err(error) => {
-                self.continued();
-                self.note(Note::Error, format!("the editor can't be started: {error}"));
+                let why = format!("the editor can't be started: {error}");
+                self.child_has_left(Err(EditorFailure { why, saved: None }));
             }
         }
     }
