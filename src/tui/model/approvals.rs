@@ -207,11 +207,12 @@ impl State {
     }
 
     /// Has `act` change the draft that is aside while a reason is written in the line; else the line.
-    pub(super) fn with_draft(&mut self, act: impl FnOnce(&mut Self)) {
+    pub(super) fn with_draft<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
         let draft = self.asking.draft.take();
         let reason = draft.map(|draft| std::mem::replace(&mut self.editor, draft));
-        act(self);
+        let done = act(self);
         self.asking.draft = reason.map(|reason| std::mem::replace(&mut self.editor, reason));
+        done
     }
 
     /// The reason of a denial, if one was written; the draft is written again.

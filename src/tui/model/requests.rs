@@ -152,29 +152,40 @@ impl State {
         self.give_back(waiting.line);
     }
 
-    /// A line whose prompt was not answered goes back to where it was written.
-    pub(super) fn give_back(&mut self, line: String) {
+    /// A line whose prompt was not answered goes back to where it was written; returns whether it stands there alone.
+    pub(super) fn give_back(&mut self, line: String) -> bool {
         if self.is_ending {
             // The text in the editor was saved before.
-            return;
+            return false;
         }
         if self.is_plain() {
             let text = format!("this prompt was not answered: {}", clean(&line));
-            return self.note(Note::Warning, text);
+            self.note(Note::Warning, text);
+            return false;
         }
         if !self.asking.takes_reason() {
             self.history.leave();
         }
-        self.with_draft(|state| state.write_above(line));
+        self.with_draft(|state| state.write_above(line))
     }
 
-    /// Writes `line` above what is written.
-    fn write_above(&mut self, line: String) {
+    /// Writes `line` above what is written; returns whether that is nothing.
+    fn write_above(&mut self, line: String) -> bool {
         let written = self.take_line();
-        match written.trim().is_empty() {
+        let is_alone = written.trim().is_empty();
+        match is_alone {
             true => self.write_again(line),
             // Only the beginning of a text may be that of a command.
             false => self.editor.set(format!("{line}\n{}", self.prompt_in(&written))),
+        }
+        is_alone
+    }
+
+    /// Gives a prompt back that was to take the place of the prompt `message_id`, and is still to do so.
+    fn give_replacement_back(&mut self, message_id: String, prompt: &str) {
+        let is_alone = self.give_back(self.line_of(prompt));
+        if is_alone && self.prompts.iter().any(|asked| asked.message_id == message_id) {
+            self.edits = Some(message_id);
         }
     }
 
@@ -251,10 +262,10 @@ impl State {
         {
             self.note(Note::Information, format!("this conversation is called {title}"));
         }
-        if let Some((_, Outgoing::Replace { prompt, .. })) = refused
+        if let Some((_, Outgoing::Replace { message_id, prompt, .. })) = refused
             && status == done::FAILED
         {
-            self.give_back(self.line_of(&prompt));
+            self.give_replacement_back(message_id, &prompt);
         }
         if let Some(at) = self.waiting.iter().position(|it| it.id == request) {
             let waiting = self.waiting.remove(at);
