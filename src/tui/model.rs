@@ -50,6 +50,7 @@ pub(crate) use vi::Vi;
 
 use super::input::{Candidates, Editor, FoldedText, History};
 use super::markdown::Block;
+use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Decision, ModelChoice};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use attaching::Attaching;
@@ -171,6 +172,10 @@ pub(crate) struct State {
     pub(crate) command: Option<ShellCommand>,
     /// Outputs of commands that go along with the next prompt.
     pub(crate) outputs: Vec<CommandOutput>,
+    /// What options attach to the first prompt, until that is sent.
+    pub(crate) attached: Vec<Attachment>,
+    /// The prompt of the command line, while the person is asked about it.
+    first: Option<String>,
     /// The text that was entered while the command ran, and goes with its output if it is still written then.
     enters_with_output: Option<String>,
     /// The text that the person's editor was given, while it runs.
@@ -251,6 +256,8 @@ impl State {
             waiting: Vec::new(),
             command: None,
             outputs: Vec::new(),
+            attached: Vec::new(),
+            first: None,
             enters_with_output: None,
             lent: None,
             checks_model: None,

@@ -25,7 +25,6 @@ pub(crate) use screen::{Screen, full_picture, inline_picture};
 use super::model::{Action, Event, Opening, Scroll, State, Vi};
 use super::terminal::keys::Typed;
 use crate::host::{Host, HostSettings};
-use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{ModelChoice, Submit};
 use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Input, Signal};
@@ -213,8 +212,6 @@ struct Shell<'a> {
     signal: Option<Signal>,
     /// The first prompt, until the store is open and a stored conversation is loaded.
     first: Option<FirstPrompt>,
-    /// The attachments of the first prompt, which the person has not sent yet.
-    first_attachments: Option<(String, Vec<Attachment>)>,
     /// The conversation that is to begin.
     candidate: Option<Candidate>,
     /// The last stored conversation before this one in which something was said.
@@ -279,7 +276,6 @@ impl<'a> Shell<'a> {
             leaves_at: None,
             signal: None,
             first: None,
-            first_attachments: None,
             candidate: None,
             before: None,
             exit: None,

@@ -266,6 +266,21 @@ fn a_large_file_of_the_command_lines_prompt_is_asked_about() {
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
 
+    // Whatever becomes of the prompt, what options attach goes with it.
+    fs::write(folder.path("small.txt"), "text").expect("a file");
+    let mut person = Person::start(chat(&folder, &[prompt, "--attach", "small.txt"]));
+    person.sees("goes with the next prompt: small.txt");
+    person.types("?");
+    person.sees("> What is @big.png??");
+    eventually("the question comes again, and is answered", || {
+        person.types("\r");
+        person.screen().text().contains("attached: big.png").then_some(())
+    });
+    person.sees("attached: small.txt");
+    person.answered("You said: What is @big.png??");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+
     let mut person = Person::start(chat(&folder, &["--plain", prompt]));
     person.sees_words("big.png has 1.2 MB. Write y to send the prompt with that, or n");
     person.types("y\n");

@@ -250,7 +250,7 @@ impl State {
         match decision {
             Some(Decision::AllowOnce | Decision::AllowSession) => Some(self.send_draft(draft)),
             Some(Decision::Deny { .. }) | None => {
-                self.note(Note::Information, "nothing was sent".to_owned());
+                self.nothing_was_sent();
                 Some(Vec::new())
             }
         }

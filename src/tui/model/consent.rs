@@ -2,7 +2,9 @@
 //! have it.
 
 use super::{Action, Draft, Large, Note, State};
+use crate::protocol::attachment::Attachment;
 use crate::protocol::command::Decision;
+use crate::tui::text::clean;
 use std::time::Duration;
 
 /// A second Enter that comes sooner was typed before the question could be read.
@@ -110,6 +112,27 @@ impl State {
         false
     }
 
+    /// The prompt of the command line was not sent. What options attach goes with the first prompt that is.
+    pub(crate) fn first_waits(&mut self, prompt: String, attached: Vec<Attachment>) {
+        self.first = Some(prompt);
+        self.attached = attached;
+    }
+
+    /// The names of what options attach to the next prompt, if anything.
+    pub(crate) fn attached_names(&self) -> Option<String> {
+        let names = self.attached.iter().map(|it| clean(it.filename()).replace('\n', " "));
+        Some(names.collect::<Vec<_>>().join(", ")).filter(|names| !names.is_empty())
+    }
+
+    /// The person at a terminal with lines does not agree.
+    pub(super) fn nothing_was_sent(&mut self) {
+        let text = match self.attached_names() {
+            None => "nothing was sent".to_owned(),
+            Some(names) => format!("nothing was sent; this goes with the next prompt: {names}"),
+        };
+        self.note(Note::Information, text);
+    }
+
     /// Another key than Enter takes the question back.
     pub(super) fn does_not_agree(&mut self) {
         self.does_not_attach();
@@ -145,7 +168,7 @@ impl State {
             }
             Some(Decision::Deny { .. }) | None => {
                 self.consent = Consent::Missing;
-                self.note(Note::Information, "nothing was sent".to_owned());
+                self.nothing_was_sent();
                 Some(Vec::new())
             }
         }
@@ -154,9 +177,11 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use crate::protocol::attachment::{Attachment, Content};
+    use crate::protocol::proto::chat::ChatAttachment;
     use crate::tui::model::tests::Scene;
-    use crate::tui::model::{Action, Event, Large, Lines};
-    use crate::tui::terminal::keys::Key;
+    use crate::tui::model::{Action, Event, Large, Lines, Note, Outgoing, Piece};
+    use crate::tui::terminal::keys::{Key, Press};
 
     #[test]
     fn a_second_enter_agrees_and_another_key_does_not() {
@@ -206,6 +231,65 @@ mod tests {
         scene.key(Key::Up);
         assert_eq!(scene.state.editor.text(), "a draft");
         assert!(scene.actions.contains(&Action::Remember("a draft".to_owned())));
+    }
+
+    /// The prompt may be changed before it is sent, and comes back with its files.
+    #[test]
+    fn what_options_attach_goes_with_the_first_prompt_that_is_sent() {
+        let file = |name: &str| Attachment {
+            shown: ChatAttachment { filename: name.to_owned(), ..Default::default() },
+            content: Content::Data(b"text".as_slice().into()),
+        };
+        let files = vec![file("a.txt"), file("b.txt")];
+        let with_files = || {
+            let mut scene = Scene::new();
+            scene.event(Event::ProviderChanged("it was with a".to_owned()));
+            assert!(!scene.state.can_ask_first("hi", &[]));
+            scene.state.first_waits("hi".to_owned(), files.clone());
+            assert_eq!(scene.state.attached_names().as_deref(), Some("a.txt, b.txt"));
+            scene
+        };
+        let enter = |scene: &mut Scene| {
+            scene.key(Key::Enter);
+            scene.after(300);
+            scene.key(Key::Enter);
+        };
+        let attached = |scene: &Scene| {
+            let attached = scene.actions.iter().rev().find_map(|action| {
+                let Action::Request(Outgoing::Submit { attached, .. }) = action else {
+                    return None;
+                };
+                Some(attached.clone())
+            });
+            attached.expect("a prompt")
+        };
+        let mut scene = with_files();
+        scene.write(" there");
+        enter(&mut scene);
+        assert_eq!((scene.asked(), attached(&scene)), (vec![("hi there", None)], files.clone()));
+        assert_eq!(scene.state.attached_names(), None);
+        scene.send("r");
+        scene.done("r", "failed");
+        scene.key(Key::Enter);
+        assert_eq!(attached(&scene), files, "it was refused");
+        scene.write("more");
+        scene.key(Key::Enter);
+        assert_eq!(attached(&scene), []);
+
+        let mut scene = with_files();
+        scene.press(Press::ctrl('u'));
+        scene.write("!");
+        scene.key(Key::Enter);
+        assert_eq!(scene.state.attached_names(), None, "they are dropped");
+
+        let mut scene = Scene::new();
+        scene.state.lines = Some(Lines::new(true));
+        scene.event(Event::ProviderChanged("it was with a".to_owned()));
+        assert!(!scene.state.can_ask_first("hi", &[]));
+        scene.state.first_waits("hi".to_owned(), files.clone());
+        scene.event(Event::Line("n".to_owned()));
+        let text = "nothing was sent; this goes with the next prompt: a.txt, b.txt";
+        assert!(scene.pieces.contains(&Piece::Note(Note::Information, text.to_owned())));
     }
 
     /// A command of the same text, or one of the shell, would be something else.

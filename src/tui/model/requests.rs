@@ -17,12 +17,13 @@ const UNSUPPORTED_ATTACHMENT: &str = "config: unsupported";
 /// A request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outgoing {
-    /// A prompt; with the run that it joins, the outputs of commands that go along, and what answers it if that was
-    /// chosen during the run before it.
+    /// A prompt; with the run that it joins, what options attach to it, the outputs of commands that go along, and
+    /// what answers it if that was chosen during the run before it.
     Submit {
         prompt: String,
         joins: Option<String>,
         source: PromptSource,
+        attached: Vec<Attachment>,
         outputs: Vec<CommandOutput>,
         choice: Option<Switch>,
     },
@@ -68,7 +69,7 @@ pub(crate) enum PromptSource {
 }
 
 /// A prompt that waits for its turn.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Waiting {
     /// The request.
     pub(crate) id: String,
@@ -77,6 +78,7 @@ pub(crate) struct Waiting {
     pub(crate) since: Duration,
     /// It joins the active run.
     pub(crate) joins: bool,
+    attached: Vec<Attachment>,
     outputs: Vec<CommandOutput>,
     /// The line in which it was written, or which stands for it.
     line: String,
@@ -115,9 +117,10 @@ impl State {
     ) -> Vec<Action> {
         let joins = self.run.as_ref().filter(|_| joins).map(|run| run.request.clone());
         let remember = self.remember(line);
+        let attached = std::mem::take(&mut self.attached);
         let outputs = std::mem::take(&mut self.outputs);
         let choice = self.switch.clone().filter(|_| joins.is_none());
-        let outgoing = Outgoing::Submit { prompt, joins, source, outputs, choice };
+        let outgoing = Outgoing::Submit { prompt, joins, source, attached, outputs, choice };
         let mut actions = vec![Action::Request(outgoing)];
         actions.extend(remember);
         actions.push(Action::Scroll(super::Scroll::End));
@@ -149,6 +152,10 @@ impl State {
 
     fn give_back_waiting(&mut self, waiting: Waiting) {
         self.outputs.splice(..0, waiting.outputs);
+        if !self.is_plain() {
+            // Lines have no way to drop what has one prompt after the other refused.
+            self.attached.splice(..0, waiting.attached);
+        }
         self.give_back(waiting.line);
     }
 
@@ -194,15 +201,17 @@ impl State {
         if let Some(lines) = &mut self.lines {
             lines.request_begins(&id);
         }
-        if let Outgoing::Submit { prompt, joins, outputs, source, .. } = outgoing {
+        if let Outgoing::Submit { prompt, joins, attached, outputs, source, .. } = outgoing {
             let (since, joins) = (self.now, joins.is_some());
             let is_written = matches!(source, PromptSource::Written { .. });
-            let is_echoed = self.takes_typed_lines() && is_written;
+            let is_first = self.first.take_if(|first| *first == prompt).is_some();
+            let is_echoed = self.takes_typed_lines() && is_written && !is_first;
             let line = match source {
                 PromptSource::Written { line } | PromptSource::Line { line, .. } => line,
                 PromptSource::CommandLine => self.line_of(&prompt),
             };
-            self.waiting.push(Waiting { id, prompt, since, joins, outputs, line, is_echoed });
+            let waiting = Waiting { id, prompt, since, joins, attached, outputs, line, is_echoed };
+            self.waiting.push(waiting);
         } else {
             self.quiet.push((id, outgoing));
         }

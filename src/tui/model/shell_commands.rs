@@ -48,13 +48,14 @@ impl State {
             () if self.edits.is_some() => self.hint(
                 "the line replaces a prompt: !! begins one with an exclamation mark, Esc leaves it as it is",
             ),
-            () if command.is_empty() && self.outputs.is_empty() => {
+            () if command.is_empty() && self.outputs.is_empty() && self.attached.is_empty() => {
                 self.hint("write a shell command after the !, as in !git status");
             }
             () if command.is_empty() => {
                 self.editor.take();
                 self.outputs.clear();
-                self.hint("no output goes along with the next prompt");
+                self.attached.clear();
+                self.hint("nothing goes along with the next prompt");
             }
             () if self.command.is_some() => self.hint("a command runs already; Esc ends it"),
             () if self.outputs.len() >= OUTPUTS_MAX => {

@@ -435,9 +435,9 @@ fn play(scene: &mut Scene, happenings: &[Happening], repeats: bool) -> Vec<Strin
             let (prompt, joins) = scene.asked()[sent];
             let (prompt, joins) = (prompt.to_owned(), joins.map(str::to_owned));
             let source = PromptSource::Written { line: prompt.clone() };
-            let outputs = Vec::new();
+            let (attached, outputs) = (Vec::new(), Vec::new());
             let choice = None;
-            let outgoing = Outgoing::Submit { prompt, joins, source, outputs, choice };
+            let outgoing = Outgoing::Submit { prompt, joins, source, attached, outputs, choice };
             scene.event(Event::Sent(outgoing, format!("r{sent}")));
             sent += 1;
         }

@@ -160,8 +160,9 @@ impl Shell<'_> {
 
     fn request(&mut self, mut outgoing: Outgoing) {
         let command = match &mut outgoing {
-            Outgoing::Submit { prompt, joins, source, outputs, choice } => {
-                let Some(submit) = self.submission(prompt, source, outputs) else { return };
+            Outgoing::Submit { prompt, joins, source, attached, outputs, choice } => {
+                let submit = self.submission(prompt, source, attached.clone(), outputs);
+                let Some(submit) = submit else { return };
                 let joins = joins.as_deref().and_then(RequestId::new);
                 let choice = choice.clone().map(|it| Box::new(model_choice(it)));
                 Command::Submit(Submit { joins, choice, ..submit })
@@ -201,14 +202,12 @@ impl Shell<'_> {
 
     /// The prompt with all that goes with it; `None` if there is nothing to ask.
     fn submission(
-        &mut self,
+        &self,
         prompt: &str,
         source: &mut PromptSource,
+        mut attachments: Vec<Attachment>,
         outputs: &[CommandOutput],
     ) -> Option<Submit> {
-        let first = self.first_attachments.take_if(|(first, _)| first == prompt);
-        let is_first = first.is_some();
-        let mut attachments = first.map(|(_, attached)| attached).unwrap_or_default();
         let others = match source {
             PromptSource::Written { .. } => self.attached(mentions(prompt), &attachments),
             PromptSource::Line { attachments: own, mentions, .. } => {
@@ -218,9 +217,6 @@ impl Shell<'_> {
             }
             PromptSource::CommandLine => Vec::new(),
         };
-        if is_first {
-            *source = PromptSource::CommandLine;
-        }
         attachments.extend(others);
         let nothing = || (!attachments.is_empty()).then(Prompt::nothing);
         let text = Prompt::new(prompt.to_owned()).or_else(nothing)?;
@@ -230,11 +226,12 @@ impl Shell<'_> {
 
     /// Asks the model the prompt of the command line, to which the files belong that it mentions.
     pub(super) fn submit_first(&mut self, mut submit: Submit, mentions: Vec<String>) {
-        let others = self.attached(mentions, &submit.attachments);
-        submit.attachments.extend(others);
+        let attached = submit.attachments.clone();
+        submit.attachments.extend(self.attached(mentions, &attached));
         let prompt = submit.prompt.clone().into_string();
         let (source, outputs) = (PromptSource::CommandLine, Vec::new());
-        let outgoing = Outgoing::Submit { prompt, joins: None, source, outputs, choice: None };
+        let (joins, choice) = (None, None);
+        let outgoing = Outgoing::Submit { prompt, joins, source, attached, outputs, choice };
         self.send(Command::Submit(submit), outgoing);
     }
 

@@ -103,7 +103,7 @@ impl Shell<'_> {
         if self.state.can_ask_first(&text, &files::large(&mentions)) {
             return self.submit_first(submit, mentions);
         }
-        self.first_attachments = Some((text, submit.attachments));
+        self.state.first_waits(text, submit.attachments);
         self.needs_picture = true;
     }
 

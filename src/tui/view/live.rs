@@ -173,6 +173,10 @@ fn waiting(state: &State, look: &Look, columns: usize) -> Vec<Line> {
         let text = format!("after this answer: {}", switch.names());
         styled(one_line(&text, columns), style)
     }));
+    lines.extend(state.attached_names().map(|names| {
+        let text = format!("goes with the next prompt: {names}");
+        styled(one_line(&text, columns), style)
+    }));
     lines.extend(state.outputs.iter().map(|output| {
         let text = format!("goes with the next prompt: the output of {}", output.command);
         styled(one_line(&text, columns), style)
