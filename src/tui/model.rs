@@ -311,6 +311,7 @@ impl State {
         actions.extend(self.remember_put_aside());
         actions.extend(self.look_for_files());
         actions.extend(self.list_files());
+        actions.extend(self.show_call());
         actions.extend(self.notify());
         actions
     }
@@ -329,7 +330,10 @@ impl State {
             }
             Event::Sent(outgoing, id) => self.sent(outgoing, id),
             Event::Tick => {}
-            Event::Resized(size) => self.size = size,
+            Event::Resized(size) => {
+                self.size = size;
+                self.is_not_drawn();
+            }
             Event::Logged(line) => self.note(Note::Warning, line),
             Event::Reported(Ok(done)) => self.hint(done),
             Event::Reported(Err(why)) => self.note(Note::Error, why),

@@ -14,7 +14,6 @@ pub(crate) use page::{page, under_scrollback};
 pub(crate) use pager::Pager;
 pub(crate) use pieces::{OpenRows, Printer};
 
-#[cfg(test)]
 use super::model::State;
 use super::text::{Line, Span, width};
 use ratatui_core::style::Style;
@@ -49,6 +48,11 @@ fn one_line(text: &str, columns: usize) -> String {
         line.push_str(grapheme);
     }
     line
+}
+
+/// Whether a picture has all of the open question, where the end of what was printed is above it.
+pub(crate) fn shows_question(state: &State, printer: &Printer) -> bool {
+    live::has_room_for_question(state, &printer.look)
 }
 
 /// The live region in at most `rows` rows.

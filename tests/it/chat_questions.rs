@@ -7,19 +7,28 @@ use crate::server::Folder;
 use serde_json::json;
 use std::fs;
 
+/// The options of a chat with the files of [`folder_with_calls`].
+const OPTIONS: [&str; 6] =
+    ["--mcp-config", "servers", "--echo-script", "script", "--debug-events-jsonl", "frames"];
+
 /// A chat whose model calls a tool with each of these texts at once, and then says "Done."
 fn chat_with_calls(mark: &str, texts: &[&str]) -> (Folder, Person) {
+    let folder = folder_with_calls(mark, texts, "");
+    let person = Person::start(chat(&folder, &OPTIONS));
+    person.sees("/help");
+    (folder, person)
+}
+
+/// The files of a chat whose model says `text`, calls a tool with each of these texts at once, and then says "Done."
+fn folder_with_calls(mark: &str, texts: &[&str], text: &str) -> Folder {
     let folder = Folder::new();
     fs::write(folder.path("servers"), config(mark, &["echo"], &json!({}))).expect("a file");
     let call = |text: &&str| json!({"name": "act", "arguments": {"text": text}});
     let calls: Vec<_> = texts.iter().map(call).collect();
-    let script = format!("{}\n{}\n", json!({"tools": calls}), json!({"text": "Done."}));
+    let calls = json!({"text": text, "tools": calls});
+    let script = format!("{calls}\n{}\n", json!({"text": "Done."}));
     fs::write(folder.path("script"), script).expect("a file");
-    let options =
-        ["--mcp-config", "servers", "--echo-script", "script", "--debug-events-jsonl", "frames"];
-    let person = Person::start(chat(&folder, &options));
-    person.sees("/help");
-    (folder, person)
+    folder
 }
 
 fn leaves(mut person: Person, mark: &str) {
@@ -42,6 +51,61 @@ fn one_key_answers_while_the_line_is_empty() {
     person.answered("Done.");
     let shown = person.screen().text();
     assert!(shown.contains("act: denied · {\"text\":\"two\"}"), "{shown}");
+    leaves(person, &mark);
+}
+
+/// A key that is pressed as the person's editor ends is no answer to a question that came meanwhile.
+#[test]
+fn no_key_answers_a_question_that_came_while_an_editor_had_the_terminal() {
+    let mark = mark();
+    let folder = folder_with_calls(&mark, &["one"], "");
+    // The key stays a carriage return until the chat reads it.
+    let editor = "stty raw -echo
+until grep -q ToolApprovalRequested frames; do sleep 0.01; done
+sleep 1.1
+echo the editor waits
+until test -e typed; do sleep 0.01; done
+";
+    fs::write(folder.path("editor"), editor).expect("a file");
+    let mut command = chat(&folder, &OPTIONS);
+    command.env("EDITOR", "sh ./editor");
+    let mut person = Person::start(command);
+    person.sees("/help");
+    person.types("go\r\u{18}\u{5}");
+    person.sees("the editor waits");
+    person.types("\r");
+    fs::write(folder.path("typed"), "").expect("a file");
+    person.sees_words("Ctrl-G answers; one key alone does");
+    person.types("\u{7}");
+    person.sees("r no, and why");
+    person.types("n");
+    person.answered("Done.");
+    let shown = person.screen().text();
+    assert!(shown.contains("act: denied") && !shown.contains("act: allowed"), "{shown}");
+    leaves(person, &mark);
+}
+
+/// On the whole screen, whoever looks at an earlier part sees the call that is asked about.
+#[test]
+fn a_question_shows_its_call_to_who_has_scrolled() {
+    let mark = mark();
+    let text: String = (0..40).map(|number| format!("line {number}\n\n")).collect();
+    let two = "two, with more of the arguments than a row of the question has room for, to the end";
+    let folder = folder_with_calls(&mark, &["one", two], &text);
+    let options = [&OPTIONS[..], &["--fullscreen"]].concat();
+    let mut person = Person::start(chat(&folder, &options));
+    person.sees("/help");
+    person.types("go\r");
+    person.sees("Ctrl-G to answer");
+    person.types("\u{1b}[5~");
+    person.sees("an earlier part is shown");
+    person.types("\u{7}");
+    person.sees("r no, and why");
+    person.types("y");
+    person.sees_words("room for, to the end\"}");
+    assert!(!person.screen().text().contains("an earlier part is shown"));
+    person.types("\u{7}n");
+    person.answered("Done.");
     leaves(person, &mark);
 }
 

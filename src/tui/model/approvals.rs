@@ -1,6 +1,6 @@
 //! Tool calls that wait for the person's decision.
 
-use super::{Action, Note, Notice, Outgoing, State};
+use super::{Action, Note, Notice, Outgoing, Scroll, State};
 use crate::output::approval;
 use crate::protocol::command::Decision;
 use crate::protocol::proto::tools::ToolApprovalRequested;
@@ -23,8 +23,8 @@ pub(crate) struct Approval {
 /// Characters of the arguments of an answered call that are printed: all of them stand in its question.
 const ANSWERED_CHARS_MAX: usize = 200;
 
-/// How long nothing must have been typed before a key answers a question on an empty line: a key that was on its
-/// way when the question appeared, or that was pressed once too often, is no answer.
+/// How long a question must have been on the screen, and nothing typed, before a key answers it on an empty line: a
+/// key that was on its way when the question appeared, or that was pressed once too often, is no answer.
 const QUIET_TIME: Duration = Duration::from_secs(1);
 
 /// How the open question is answered.
@@ -36,8 +36,11 @@ pub(crate) struct Asking {
     pub(super) draft: Option<Editor>,
     /// The calls that it is about, if it is about several. All of them were printed.
     pub(crate) several: Vec<String>,
-    /// When it appeared, or the last key after that.
-    quiet_since: Duration,
+    /// When a picture with all of it was drawn after it appeared, after the last key and after the last resize: what
+    /// nobody could read is not answered by a key.
+    quiet_since: Option<Duration>,
+    /// A call that it is about was printed, and is to be on the screen.
+    shows_call: bool,
 }
 
 impl Asking {
@@ -75,7 +78,7 @@ impl State {
     /// that a terminal pushes above a lower screen can't be taken back.
     fn announce(&mut self) {
         self.take_draft_back();
-        self.asking = Asking { quiet_since: self.now, ..Asking::default() };
+        self.asking = Asking::default();
         if let Some(text) = self.approvals.first().map(Approval::request) {
             self.waits_for_person(Notice::Question);
             self.announce_call(text);
@@ -85,7 +88,14 @@ impl State {
     fn announce_call(&mut self, text: String) {
         if !self.is_plain() {
             self.note(Note::Warning, text);
+            self.asking.shows_call = true;
         }
+    }
+
+    /// A call was printed at the end: whoever looks at an earlier part is asked about it, and must see it.
+    pub(super) fn show_call(&mut self) -> Option<Action> {
+        let is_new = std::mem::take(&mut self.asking.shows_call);
+        is_new.then_some(Action::Scroll(Scroll::End))
     }
 
     pub(super) fn approval_resolved(&mut self, call: &str) {
@@ -112,12 +122,38 @@ impl State {
         self.ask_by_line();
     }
 
-    /// When a key on the empty line answers the question, if nothing is typed until then.
-    pub(super) fn answers_from(&self) -> Option<Duration> {
+    /// A picture is on the terminal since `now`. `shows_question`: all of the open question can be read there.
+    pub(crate) fn was_drawn(&mut self, now: Duration, shows_question: bool) {
+        let since = |before: Option<Duration>| shows_question.then(|| before.unwrap_or(now));
+        match &mut self.offer {
+            // It stands in the place of a question about a call.
+            Some(offer) => {
+                offer.quiet_since = since(offer.quiet_since);
+                self.asking.quiet_since = None;
+            }
+            None => self.asking.quiet_since = since(self.asking.quiet_since),
+        }
+    }
+
+    /// The screen may show something else until it is drawn again.
+    pub(super) fn is_not_drawn(&mut self) {
+        self.asking.quiet_since = None;
+        if let Some(offer) = &mut self.offer {
+            offer.quiet_since = None;
+        }
+    }
+
+    /// Whether there is a question that a key on the empty line answers, once it was shown for long enough.
+    fn asks_for_key(&self) -> bool {
         let takes_keys = self.editor.is_empty() && !self.is_plain() && self.picker.is_none();
         let is_open = !self.approvals.is_empty() && !self.asking.has_letters;
-        (takes_keys && is_open && !self.asking.takes_reason())
-            .then(|| self.asking.quiet_since + QUIET_TIME)
+        takes_keys && is_open && !self.asking.takes_reason()
+    }
+
+    /// When a key on the empty line answers the question, if nothing is typed until then.
+    pub(super) fn answers_from(&self) -> Option<Duration> {
+        let shown = self.asking.quiet_since.filter(|_| self.asks_for_key());
+        shown.map(|since| since + QUIET_TIME)
     }
 
     /// Whether a key on the empty line answers the question now.
@@ -128,7 +164,7 @@ impl State {
     /// Something was typed or pasted; returns whether a key may have been an answer.
     pub(super) fn is_no_longer_quiet(&mut self) -> bool {
         let may_answer = self.takes_one_key();
-        self.asking.quiet_since = self.now;
+        self.asking.quiet_since = None;
         may_answer
     }
 
@@ -137,10 +173,11 @@ impl State {
         if self.asking.takes_reason() {
             return self.write_reason(press);
         }
-        self.answers_from()?;
-        let answer = one_key(press)?;
+        let answer = one_key(press).filter(|_| self.asks_for_key())?;
         if !may_answer {
-            self.hint("a key answers the question once nothing was typed for a second");
+            self.hint(
+                "Ctrl-G answers; one key alone does once the question was shown and nothing was typed for a second",
+            );
             return Some(Vec::new());
         }
         Some(match answer {
@@ -393,6 +430,36 @@ mod tests {
         scene.key(Key::Backspace);
         let no = Decision::Deny { reason: String::new() };
         assert_eq!(decisions(&scene)[1..], [("two", &no)]);
+    }
+
+    /// As while the person's editor has the terminal, while a window is dragged, or where the window is too low.
+    #[test]
+    fn no_key_answers_a_question_that_was_not_on_the_screen() {
+        let mut scene = Scene::new();
+        scene.ask("r", "go");
+        scene.actions.clear();
+        scene.draws = false;
+        asks(&mut scene, "one", "one");
+        assert!(scene.actions.contains(&Action::Scroll(Scroll::End)), "its call is on the screen");
+        scene.after(5_000);
+        scene.draws = true;
+        scene.key(Key::Enter);
+        assert_eq!(decisions(&scene), [], "it was drawn after the key");
+        assert!(scene.state.shown_hint().is_some_and(|hint| hint.starts_with("Ctrl-G answers")));
+        scene.after(5_000);
+        scene.event(Event::Resized(scene.state.size));
+        scene.key(Key::Enter);
+        assert_eq!(decisions(&scene), [], "it was just drawn again");
+        scene.after(1_000);
+        scene.shows_question = false;
+        scene.after(5_000);
+        scene.key(Key::Enter);
+        assert_eq!(decisions(&scene), [], "there is no room for it");
+        scene.shows_question = true;
+        scene.after(0);
+        scene.after(1_000);
+        scene.key(Key::Enter);
+        assert_eq!(decisions(&scene), [("one", &Decision::AllowOnce)]);
     }
 
     /// An answer for all calls is possible once all of them were printed.

@@ -4,7 +4,8 @@ use super::{Action, State};
 use crate::tui::terminal::keys::{Key, Press};
 use std::time::Duration;
 
-/// How long nothing must have been typed before Enter takes the offer: what was typed before it is no answer.
+/// How long the offer must have been on the screen, and nothing typed, before Enter takes it: what was typed before it
+/// is no answer.
 const QUIET_TIME: Duration = Duration::from_secs(1);
 
 /// The offer.
@@ -13,20 +14,20 @@ pub(crate) struct Offer {
     session: String,
     /// There is no other conversation to stay in.
     pub(crate) is_only: bool,
-    /// When it was made, or the last key after that.
-    quiet_since: Duration,
+    /// When a picture with all of it was drawn after it was made, after the last key and after the last resize.
+    pub(super) quiet_since: Option<Duration>,
     is_taken: bool,
 }
 
 impl State {
     /// Another process holds `session`. `is_only`: there is no conversation to stay in.
     pub(super) fn session_is_held(&mut self, session: String, is_only: bool) {
-        self.offer = Some(Offer { session, is_only, quiet_since: self.now, is_taken: false });
+        self.offer = Some(Offer { session, is_only, quiet_since: None, is_taken: false });
     }
 
     /// When Enter takes the offer, if nothing is typed until then.
     pub(super) fn offer_is_taken_from(&self) -> Option<Duration> {
-        self.offer.as_ref().map(|offer| offer.quiet_since + QUIET_TIME)
+        self.offer.as_ref()?.quiet_since.map(|since| since + QUIET_TIME)
     }
 
     /// Whether Enter takes the offer now.
@@ -38,7 +39,7 @@ impl State {
     pub(super) fn answer_offer(&mut self, press: Press) -> Option<Vec<Action>> {
         let is_quiet = self.takes_offer();
         let offer = self.offer.as_mut()?;
-        offer.quiet_since = self.now;
+        offer.quiet_since = None;
         let is_no = press.key == Key::Esc || press == Press::ctrl('c') || press == Press::ctrl('d');
         if is_no && offer.is_only {
             return Some(self.leave());
@@ -53,7 +54,7 @@ impl State {
             return None;
         }
         if !is_quiet || offer.is_taken {
-            self.hint("Enter copies the conversation once nothing was typed for a second");
+            self.hint("Enter copies it once this was shown and nothing was typed for a second");
             return Some(Vec::new());
         }
         offer.is_taken = true;
@@ -104,6 +105,21 @@ mod tests {
         scene.event(Event::Opened(String::new()));
         assert!(scene.state.offer.is_none());
         assert_eq!(scene.state.editor.text(), "hi", "it can be sent there");
+    }
+
+    #[test]
+    fn enter_does_not_take_an_offer_that_was_not_on_the_screen() {
+        let mut scene = Scene::new();
+        scene.draws = false;
+        scene.event(Event::SessionHeld { session: "s".to_owned(), is_only: true });
+        scene.after(5_000);
+        scene.key(Key::Enter);
+        assert_eq!(scene.actions, []);
+        scene.draws = true;
+        scene.after(0);
+        scene.after(1_000);
+        scene.key(Key::Enter);
+        assert_eq!(scene.actions, [Action::Fork("s".to_owned())]);
     }
 
     #[test]

@@ -24,6 +24,10 @@ pub(crate) struct Scene {
     pub(crate) pieces: Vec<Piece>,
     /// The large files that there are.
     pub(crate) large: Vec<Large>,
+    /// Each event is followed by a picture.
+    pub(crate) draws: bool,
+    /// A picture has room for a question.
+    pub(crate) shows_question: bool,
     ordinal: u64,
     now: Duration,
 }
@@ -31,8 +35,16 @@ pub(crate) struct Scene {
 impl Scene {
     pub(crate) fn new() -> Self {
         let state = State::new(SIZE, History::default());
-        let (actions, pieces) = (Vec::new(), Vec::new());
-        Self { state, actions, pieces, large: Vec::new(), ordinal: 0, now: Duration::ZERO }
+        Self {
+            state,
+            actions: Vec::new(),
+            pieces: Vec::new(),
+            large: Vec::new(),
+            draws: true,
+            shows_question: true,
+            ordinal: 0,
+            now: Duration::ZERO,
+        }
     }
 
     pub(crate) fn event(&mut self, event: Event) {
@@ -41,6 +53,9 @@ impl Scene {
         let drafts: Vec<_> = drafts.collect();
         self.actions.append(&mut actions);
         self.pieces.append(&mut self.state.take_finished());
+        if self.draws {
+            self.state.was_drawn(self.now, self.shows_question);
+        }
         // The shell measures the files at once.
         for measure in drafts {
             let Action::Measure { draft, .. } = measure else { continue };

@@ -59,7 +59,13 @@ impl Shell<'_> {
             Err(error) => Err(error),
         };
         match drawn {
-            Ok(is_drawn) => self.needs_picture = !is_drawn,
+            Ok(is_drawn) => {
+                self.needs_picture = !is_drawn;
+                if is_drawn {
+                    let shows_question = self.screen.shows_question(&self.state);
+                    self.state.was_drawn(self.started.elapsed(), shows_question);
+                }
+            }
             Err(error) => {
                 self.needs_picture = false;
                 self.gone(&error);

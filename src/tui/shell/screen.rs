@@ -5,7 +5,7 @@ use crate::tui::display::{FullScreen, Inline, Next};
 use crate::tui::model::{Lines, Scroll, Size, State};
 use crate::tui::terminal::{self, Terminal};
 use crate::tui::text::{Line, is_sent};
-use crate::tui::view::{Live, Look, Pager, Printer, page, under_scrollback};
+use crate::tui::view::{Live, Look, Pager, Printer, page, shows_question, under_scrollback};
 use std::fs::File;
 use std::future::pending;
 use std::io;
@@ -276,6 +276,18 @@ impl Screen {
                 write_all(&*output, text.as_bytes())?;
                 Ok(true)
             }
+        }
+    }
+
+    /// Whether a picture of `state` shows all of the open question, right below the call that it is about. Plain lines
+    /// have `Lines::question_is_shown`.
+    pub(super) fn shows_question(&self, state: &State) -> bool {
+        match self {
+            Self::Inline { printer, .. } => shows_question(state, printer),
+            Self::Full { pager, .. } => {
+                !pager.is_scrolled() && shows_question(state, pager.printer())
+            }
+            Self::Plain { .. } => false,
         }
     }
 

@@ -58,7 +58,7 @@ pub(super) fn region(
     let asked = room.first(asked(state, look, columns, room.0));
     let status = room.first(status(state, look, columns, notice));
     let question = match asked.is_empty() {
-        true => room.first(question(state, look, columns)),
+        true => room.first(question(state, look, columns, takes_keys(state))),
         false => asked,
     };
     let progress = room.first(progress(state, look, columns));
@@ -244,7 +244,7 @@ fn whole_seconds(time: Duration) -> String {
 
 /// The element with the keyboard focus, if there is no room for all elements: it is never hidden.
 fn asked(state: &State, look: &Look, columns: usize, rows: usize) -> Vec<Line> {
-    let has_room = question(state, look, columns).len() < rows;
+    let has_room = question(state, look, columns, takes_keys(state)).len() < rows;
     if !state.asking.has_letters || state.approvals.is_empty() || has_room {
         return Vec::new();
     }
@@ -254,11 +254,29 @@ fn asked(state: &State, look: &Look, columns: usize, rows: usize) -> Vec<Line> {
 /// Columns of the arguments in a question that are shown in any window.
 const QUESTION_COLUMNS_MIN: usize = 16;
 
+/// Whether the screen has room for all of the open question and its keys, and for the last row of the call above it.
+pub(super) fn has_room_for_question(state: &State, look: &Look) -> bool {
+    let Size { columns, rows } = state.size;
+    let columns = columns.max(1);
+    // The keys are longer once they count.
+    let question = question(state, look, columns, true).len();
+    // The line to write in has one.
+    question > 0 && 1 + question + status(state, look, columns, None).len() < rows
+}
+
+/// Whether a key answers the question now, which names it then.
+fn takes_keys(state: &State) -> bool {
+    match state.offer {
+        Some(_) => state.takes_offer(),
+        None => state.takes_one_key(),
+    }
+}
+
 /// The question about a tool call, with as much of its arguments as a row has room for: all of them are printed.
-fn question(state: &State, look: &Look, columns: usize) -> Vec<Line> {
+fn question(state: &State, look: &Look, columns: usize, takes_keys: bool) -> Vec<Line> {
     let style = look.style(Part::Question);
     if let Some(offer) = &state.offer {
-        let yes = match state.takes_offer() {
+        let yes = match takes_keys {
             true => " · Enter copies it and goes on in the copy",
             false => "",
         };
@@ -284,12 +302,12 @@ fn question(state: &State, look: &Look, columns: usize) -> Vec<Line> {
         count => format!("May these {count} calls run?"),
     };
     let mut lines = wrapped(&text, "? ", columns, style);
-    lines.extend(wrapped(&keys_of_question(state), "  ", columns, style));
+    lines.extend(wrapped(&keys_of_question(state, takes_keys), "  ", columns, style));
     lines
 }
 
 /// The keys that answer the question.
-fn keys_of_question(state: &State) -> String {
+fn keys_of_question(state: &State, takes_keys: bool) -> String {
     let count = state.approvals.len();
     let asks_one = state.asking.several.is_empty();
     if state.asking.takes_reason() {
@@ -303,7 +321,7 @@ fn keys_of_question(state: &State) -> String {
         };
         return format!("y yes · a always here{all} · n no · r no, and why · Esc back");
     }
-    if state.takes_one_key() {
+    if takes_keys {
         let all = match (count > 1, asks_one) {
             (false, _) => String::new(),
             (true, true) => format!(" · Ctrl-A all {count}"),

@@ -171,6 +171,22 @@ fn a_question_is_shown_whole_before_it_is_answered_and_never_hidden() {
     }
 }
 
+/// With its keys, and a row of the call above it.
+#[test]
+fn a_question_is_shown_where_all_of_it_has_room() {
+    for (columns, rows, expected) in
+        [(80, 24, true), (80, 5, true), (80, 4, false), (80, 2, false), (20, 5, false)]
+    {
+        let mut scene = Scene::new();
+        scene.ask("r", "time?");
+        scene.event(Event::Resized(Size { columns, rows }));
+        let printer = Printer::new(look(Colours::True), true);
+        assert!(!shows_question(&scene.state, &printer), "there is none");
+        scene.asks_approval("r", "c");
+        assert_eq!(shows_question(&scene.state, &printer), expected, "{columns} x {rows}");
+    }
+}
+
 #[test]
 fn what_waits_and_what_it_costs() {
     let mut scene = Scene::new();
