@@ -4,6 +4,7 @@
 use super::pieces::Printer;
 use crate::tui::model::{Piece, Scroll};
 use crate::tui::text::Line;
+use std::ops::Range;
 
 /// All pieces, and which of their lines are on the screen.
 #[derive(Debug)]
@@ -28,6 +29,14 @@ struct Placed {
     line: usize,
     /// The lines that were printed before it.
     before: Printer,
+}
+
+/// A line of a piece, and how many it has at some width.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    piece: usize,
+    line: usize,
+    of: usize,
 }
 
 impl Pager {
@@ -71,12 +80,13 @@ impl Pager {
         self.top = None;
     }
 
-    /// Draws everything again, for another width or folding. The first piece on the screen stays there.
+    /// Draws everything again, for another width or folding. The first line on the screen stays there, as far as its
+    /// piece still has it.
     pub(crate) fn lay_out(&mut self, columns: usize, is_unfolded: bool) {
         if (self.columns, self.is_unfolded) == (columns, is_unfolded) {
             return;
         }
-        let place = self.top.map(|top| top as f64 / self.lines.len().max(1) as f64);
+        let place = self.top.map(|top| self.place_of(top));
         (self.columns, self.is_unfolded) = (columns, is_unfolded);
         self.printer = self.start.clone();
         self.lines.clear();
@@ -84,7 +94,27 @@ impl Pager {
             (placed.line, placed.before) = (self.lines.len(), self.printer.clone());
             self.lines.extend(self.printer.lines(&placed.piece, columns, is_unfolded));
         }
-        self.top = place.map(|place| (place * self.lines.len() as f64) as usize);
+        self.top = place.map(|place| self.line_at(place));
+    }
+
+    /// Where a line is, whatever the width.
+    fn place_of(&self, line: usize) -> Place {
+        let piece = self.pieces.partition_point(|placed| placed.line <= line).saturating_sub(1);
+        let range = self.lines_of(piece);
+        Place { piece, line: line.saturating_sub(range.start), of: range.len() }
+    }
+
+    fn line_at(&self, place: Place) -> usize {
+        let range = self.lines_of(place.piece);
+        // To the nearest one: at the width from before it is the same line again.
+        let line = (place.line * range.len() + place.of / 2) / place.of.max(1);
+        range.start + line.min(range.len().saturating_sub(1))
+    }
+
+    /// The lines of the piece of this number.
+    fn lines_of(&self, piece: usize) -> Range<usize> {
+        let start = |number: usize| self.pieces.get(number).map_or(self.lines.len(), |it| it.line);
+        start(piece)..start(piece + 1)
     }
 
     pub(crate) fn scroll(&mut self, scroll: Scroll) {
@@ -92,6 +122,8 @@ impl Pager {
         let last = self.lines.len().saturating_sub(self.rows);
         let top = self.top.unwrap_or(last);
         self.top = match scroll {
+            // Nothing is above.
+            Scroll::PageUp if last == 0 => None,
             Scroll::PageUp => Some(top.saturating_sub(page)),
             Scroll::PageDown => Some(top + page).filter(|top| *top < last),
             Scroll::End => None,
@@ -132,10 +164,54 @@ mod tests {
         pager.shown(20).iter().map(ToString::to_string).collect()
     }
 
+    fn pager() -> Pager {
+        let look = Look::new(Theme { tone: Tone::Dark, colours: Colours::True, has_links: false });
+        Pager::new(Printer::new(look, false), 40)
+    }
+
+    #[test]
+    fn what_has_room_on_the_screen_is_not_scrolled() {
+        let mut pager = pager();
+        pager.push(prompt("one"));
+        shown(&mut pager);
+        pager.scroll(Scroll::PageUp);
+        assert!(!pager.is_scrolled());
+    }
+
+    /// Long texts above have more lines on a narrow screen, and so has the list itself.
+    #[test]
+    fn the_first_line_on_the_screen_stays_there_whatever_the_width() {
+        let mut pager = pager();
+        for _ in 0..12 {
+            pager.push(prompt(&"words of a paragraph ".repeat(20)));
+        }
+        let item = |number: usize| format!("item {number}");
+        pager.push(Piece::Lines((0..120).map(item).collect()));
+        pager.push(prompt(&"words of a paragraph ".repeat(200)));
+        let first = |pager: &mut Pager| shown(pager)[0].clone();
+        shown(&mut pager);
+        while !first(&mut pager).starts_with("item") {
+            pager.scroll(Scroll::PageUp);
+        }
+        let before = first(&mut pager);
+        for (columns, is_unfolded) in [(20, false), (40, false), (30, true), (13, true)] {
+            pager.lay_out(columns, is_unfolded);
+            assert_eq!(first(&mut pager), before, "{columns}");
+        }
+        // Within a piece, there and back.
+        for _ in 0..7 {
+            pager.scroll(Scroll::PageUp);
+        }
+        pager.lay_out(40, false);
+        let line = pager.top;
+        pager.lay_out(17, false);
+        pager.lay_out(40, false);
+        assert_eq!(pager.top, line);
+    }
+
     #[test]
     fn dropped_turns_leave_no_line() {
-        let look = Look::new(Theme { tone: Tone::Dark, colours: Colours::True, has_links: false });
-        let mut pager = Pager::new(Printer::new(look, false), 40);
+        let mut pager = pager();
         pager.push(prompt("one"));
         let one = shown(&mut pager);
         pager.push(prompt("two"));
