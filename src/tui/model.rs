@@ -239,6 +239,10 @@ pub(crate) struct State {
     remembered: Option<String>,
     /// An error has said that nothing more is stored.
     has_reported_store: bool,
+    /// What the last error frame of this conversation said.
+    last_failure: Option<String>,
+    /// Why this conversation is not stored any more.
+    store_failure: Option<String>,
 }
 
 impl State {
@@ -296,6 +300,8 @@ impl State {
             is_ending: false,
             remembered: None,
             has_reported_store: false,
+            last_failure: None,
+            store_failure: None,
         }
     }
 
@@ -387,6 +393,16 @@ impl State {
         self.lines.is_some()
     }
 
+    /// What the last error of this conversation says: why it ends, if it ends by itself.
+    pub(crate) fn last_failure(&self) -> Option<&str> {
+        self.last_failure.as_deref()
+    }
+
+    /// Why this conversation is not stored any more, if it was.
+    pub(crate) fn store_failure(&self) -> Option<&str> {
+        self.store_failure.as_deref()
+    }
+
     /// Says something at the end of the printed text.
     pub(crate) fn note(&mut self, note: Note, text: String) {
         self.print(Piece::Note(note, text));
@@ -421,6 +437,8 @@ impl State {
         self.folded = None;
         self.last_ordinal = 0;
         self.quiet.clear();
+        self.last_failure = None;
+        self.store_failure = None;
     }
 }
 

@@ -382,6 +382,45 @@ fn a_defect_in_the_conversation_ends_the_chat_which_says_how_to_go_on() {
     assert!(!text.contains("/help"), "{text}");
 }
 
+/// The screen on which it was said is gone then.
+#[test]
+fn a_chat_on_the_whole_screen_that_can_not_begin_says_why() {
+    let folder = Folder::new();
+    fs::write(folder.path("corrupt.db"), "no database").expect("a file");
+    let missing = ["--store", "chat.db", "--session-id", "nope", "--resume"];
+    for (options, why) in [
+        (&missing[..], "the session nope is not in the store"),
+        (&["--store", "corrupt.db"], "corrupt.db"),
+    ] {
+        let options = [options, &["--fullscreen"]].concat();
+        let (status, screen) = Person::start(chat(&folder, &options)).ends();
+        assert_eq!(status, 2, "{options:?}");
+        // However the terminal wraps it.
+        let letters = |text: &str| text.split_whitespace().collect::<String>();
+        let text = letters(&screen.text());
+        assert!(text.contains(&letters(why)), "{options:?}: {text}");
+    }
+}
+
+/// A conversation that is lost is said to be lost where it can be read.
+#[cfg(debug_assertions)]
+#[test]
+fn a_store_that_has_failed_is_named_when_the_whole_screen_is_gone() {
+    let folder = Folder::new();
+    let mut command = chat(&folder, &["--store", "chat.db", "--fullscreen"]);
+    command.env("DUOLOGUE_FAULT", "persist:1");
+    let mut person = Person::start(command);
+    person.sees("/help");
+    person.types("hello\r");
+    person.sees_words("is not stored any more");
+    person.answered("You said: hello");
+    person.types("/quit\r");
+    let (status, screen) = person.ends();
+    assert_eq!(status, 0);
+    let letters = screen.text().split_whitespace().collect::<String>();
+    assert!(letters.contains("isnotstoredanymore"), "{}", screen.text());
+}
+
 #[cfg(debug_assertions)]
 #[test]
 fn a_defect_without_a_terminal_is_a_failure_that_says_so() {

@@ -281,6 +281,7 @@ impl State {
             (true, _) => {}
             (false, true) => {
                 let text = format!("the conversation is not stored any more: {reason}");
+                self.store_failure = Some(text.clone());
                 self.note(Note::Warning, text);
             }
             // A part of what was stored before can't be read.

@@ -252,6 +252,10 @@ impl State {
             run.refuses_attachments = error.detail == UNSUPPORTED_ATTACHMENT;
             self.log.ended(&format!("failed: {}", clean(&text)));
         }
+        self.last_failure = Some(clean(&text));
+        if error.code == code::STORE_FAILED {
+            self.store_failure.clone_from(&self.last_failure);
+        }
         match is_command {
             true => self.note(Note::Error, text),
             // A prompt has failed if its last frame says so.

@@ -265,10 +265,30 @@ impl Shell<'_> {
             last_words.push(format!("to go on with {which}: {command}"));
             last_words.extend(needs_password.then(|| PASSWORD.to_owned()));
         }
+        if let Some(why) = self.failure_out_of_sight(code) {
+            last_words.insert(0, why);
+        }
         self.screen.farewell(&last_words);
         code = self.drained_at_end(code).await;
         self.screen.finish();
         Finish { status: code.number(), complaint: None }
+    }
+
+    /// Why the chat has ended by itself, or why its conversation is lost, where the screen that said so is gone.
+    fn failure_out_of_sight(&self, code: ExitCode) -> Option<String> {
+        let failure = match code {
+            ExitCode::RunFailed
+            | ExitCode::TryLater
+            | ExitCode::InputFailed
+            | ExitCode::Usage
+            | ExitCode::CutOff
+            | ExitCode::Internal => self.state.last_failure(),
+            // The person, a signal or the terminal has ended it.
+            ExitCode::Ok | ExitCode::OutputFailed | ExitCode::Interrupted(_) => {
+                self.state.store_failure()
+            }
+        };
+        failure.filter(|_| self.screen.is_full()).map(str::to_owned)
     }
 
     /// How to resume the conversation, if it has a stored turn.

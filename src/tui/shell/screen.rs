@@ -43,6 +43,11 @@ impl Screen {
         matches!(self, Self::Plain { .. })
     }
 
+    /// Whether what was printed is gone once the terminal is as it was.
+    pub(super) fn is_full(&self) -> bool {
+        matches!(self, Self::Full { .. })
+    }
+
     /// The lines of a chat that has no keys.
     pub(super) fn lines(&self) -> Option<Lines> {
         match self {
