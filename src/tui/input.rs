@@ -182,15 +182,16 @@ impl Editor {
             Move::Left => from - before.graphemes(true).next_back().map_or(0, str::len),
             Move::Right => from + after.graphemes(true).next().map_or(0, str::len),
             Move::WordLeft => {
-                let end = before.trim_end_matches(|char| !is_of_word(char)).len();
-                before[..end].trim_end_matches(is_of_word).len()
+                let word = without_end(before, |it| !is_of_word(it));
+                without_end(word, is_of_word).len()
             }
             Move::WordRight => {
-                let rest = after.trim_start_matches(|char| !is_of_word(char));
-                self.text.len() - rest.trim_start_matches(is_of_word).len()
+                let word = without_start(after, |it| !is_of_word(it));
+                self.text.len() - without_start(word, is_of_word).len()
             }
             Move::BlankLeft => {
-                before.trim_end().trim_end_matches(|char: char| !char.is_whitespace()).len()
+                let word = without_end(before, is_blank);
+                without_end(word, |it| !is_blank(it)).len()
             }
             Move::LineStart => self.line_start(from),
             Move::LineEnd => self.line_end(from),
@@ -223,9 +224,26 @@ impl Editor {
     }
 }
 
-/// Whether a character is part of a word, for keys that go by words.
-fn is_of_word(char: char) -> bool {
-    char.is_alphanumeric() || is_fold(char)
+/// Whether a grapheme is part of a word, for keys that go by words: an accent or a vowel sign after a letter is no
+/// letter, but belongs to it.
+fn is_of_word(grapheme: &str) -> bool {
+    grapheme.starts_with(|char: char| char.is_alphanumeric() || is_fold(char))
+}
+
+fn is_blank(grapheme: &str) -> bool {
+    grapheme.starts_with(char::is_whitespace)
+}
+
+/// `text` without the graphemes at its beginning that are `meant`.
+fn without_start(text: &str, meant: impl Fn(&str) -> bool) -> &str {
+    let rest = text.grapheme_indices(true).find(|(_, grapheme)| !meant(grapheme));
+    &text[rest.map_or(text.len(), |(at, _)| at)..]
+}
+
+/// `text` without the graphemes at its end that are `meant`.
+fn without_end(text: &str, meant: impl Fn(&str) -> bool) -> &str {
+    let last = text.grapheme_indices(true).rfind(|(_, grapheme)| !meant(grapheme));
+    &text[..last.map_or(0, |(at, grapheme)| at + grapheme.len())]
 }
 
 #[cfg(test)]
@@ -264,6 +282,29 @@ mod tests {
         check("a\nb|c\nd", Move::LineEnd, "a\nbc|\nd");
         check("a\nb|c", Move::Start, "|a\nbc");
         check("|a\nbc", Move::End, "a\nbc|");
+    }
+
+    /// As in the names of files of macOS, where an accent is a character of its own, and in Devanagari.
+    #[test]
+    fn words_end_where_their_last_grapheme_does() {
+        let cafe = "cafe\u{301}s";
+        let mut written = editor(&format!("|{cafe} x"));
+        written.go(Move::WordRight);
+        written.insert("Z");
+        assert_eq!(shown(&written), format!("{cafe}Z| x"));
+        let mut cut = editor("ab| cafe\u{301}");
+        cut.delete(Move::WordRight, true);
+        assert_eq!(shown(&cut), "ab|");
+        let hindi = "\u{939}\u{93f}\u{928}\u{94d}\u{926}\u{940}";
+        let mut erased = editor(&format!("{hindi}|"));
+        erased.delete(Move::WordLeft, true);
+        assert_eq!(shown(&erased), "|");
+        let mut passed = editor(&format!("|{hindi} x"));
+        passed.go(Move::WordRight);
+        assert_eq!(shown(&passed), format!("{hindi}| x"));
+        let mut blank = editor("a \u{301}b|");
+        blank.delete(Move::BlankLeft, true);
+        assert_eq!(shown(&blank), "a \u{301}|");
     }
 
     #[test]
@@ -436,7 +477,7 @@ mod tests {
             }
         }
 
-        /// The cursor is always between two graphemes of a line, so nothing can panic.
+        /// The cursor is always between two graphemes, so no key changes a part of one, and nothing can panic.
         #[test]
         fn any_steps_leave_the_cursor_at_a_border(steps in prop::collection::vec(step(), 0..40)) {
             let mut editor = Editor::default();
@@ -453,7 +494,8 @@ mod tests {
                     Step::Up => drop(editor.up()),
                     Step::Down => drop(editor.down()),
                 }
-                prop_assert!(editor.text.is_char_boundary(editor.cursor));
+                let (text, at) = (&editor.text, editor.cursor);
+                prop_assert_eq!(editor.border_from(at), at, "{:?} {}", text, at);
             }
         }
     }

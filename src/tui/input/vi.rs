@@ -1,7 +1,7 @@
 //! What the keys of vi do to a text (POSIX.1-2024, `sh`, "Command Line Editing (vi-mode)"). Pure.
 
 use super::folds::is_fold;
-use super::{Editor, Move};
+use super::{Editor, Move, is_blank, without_start};
 use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -73,7 +73,7 @@ impl Editor {
     pub(super) fn first_of_line(&self, from: usize) -> usize {
         let (start, end) = (self.line_start(from), self.line_end(from));
         let line = &self.text[start..end];
-        start + (line.len() - line.trim_start().len())
+        end - without_start(line, is_blank).len()
     }
 
     /// What a motion from the cursor on passes, `count` times. That of an operator has the last character of a word
