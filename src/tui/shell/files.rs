@@ -12,7 +12,7 @@ use crate::tui::text::clean;
 use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Longest file of prompts, in bytes; of a longer one the end is read, and the oldest prompts are removed from it.
@@ -90,12 +90,22 @@ impl HistoryFile {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
         let mut options = OpenOptions::new();
-        let mut file = options.append(true).create(true).mode(0o600).open(path)?;
+        let mut file = options.read(true).append(true).create(true).mode(0o600).open(path)?;
         // A file of an earlier program may be readable by others.
         file.set_permissions(Permissions::from_mode(0o600))?;
-        let line = serde_json::to_string(prompt).map_err(io::Error::other)? + "\n";
-        file.write_all(line.as_bytes()).map(|()| true)
+        let start = if is_cut_off(&file)? { "\n" } else { "" };
+        let line = serde_json::to_string(prompt).map_err(io::Error::other)?;
+        file.write_all(format!("{start}{line}\n").as_bytes()).map(|()| true)
     }
+}
+
+/// Whether the last line of the file has no end, as after a write to a disk that was full: what is added to such a line
+/// can't be read with it.
+fn is_cut_off(file: &File) -> io::Result<bool> {
+    let Some(last) = file.metadata()?.len().checked_sub(1) else { return Ok(false) };
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, last)?;
+    Ok(byte != *b"\n")
 }
 
 /// The files and folders that `part` may mean: those whose path begins with it, then those below that match it in
@@ -294,5 +304,20 @@ mod tests {
         assert_eq!(file.load().newest_first().count(), prompts.len() + 1);
         let is_stored = file.add(&"x".repeat(PROMPT_BYTES_MAX + 1));
         assert!(is_stored.is_ok_and(|is_stored| !is_stored));
+    }
+
+    /// As after a write to a disk that was full.
+    #[test]
+    fn a_prompt_is_not_added_to_a_line_that_was_cut_off() {
+        let folder = TestFolder::new();
+        let path = folder.file("prompts.jsonl", "\"first\"\n\"cut off by a full di");
+        let file = HistoryFile(Some(path.clone()));
+        for prompt in ["important", "more"] {
+            assert!(file.add(prompt).is_ok_and(|is_stored| is_stored));
+        }
+        let prompts: Vec<_> = file.load().newest_first().map(str::to_owned).collect();
+        assert_eq!(prompts, ["more", "important", "first"]);
+        let text = fs::read_to_string(path).expect("the prompts");
+        assert!(text.ends_with("full di\n\"important\"\n\"more\"\n"), "{text}");
     }
 }
