@@ -14,6 +14,7 @@ impl State {
     pub(super) fn typed(&mut self, typed: Typed) -> Vec<Action> {
         match typed {
             Typed::Paste(text) => self.pasted(text),
+            Typed::PasteCut => self.paste_was_cut(),
             Typed::Press(press) => self.pressed(press),
             Typed::Focus(is_looked_at) => {
                 self.is_looked_at = is_looked_at;

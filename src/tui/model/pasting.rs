@@ -2,8 +2,9 @@
 //! file that is attached.
 
 use super::hint::size;
-use super::{Action, PROMPT_LINES_MAX, Piece, State};
+use super::{Action, Note, PROMPT_LINES_MAX, Piece, State};
 use crate::tui::input::{FoldOf, FoldedText, quoted};
+use crate::tui::terminal::keys::PASTE_BYTES_MAX;
 use crate::tui::text::clean;
 use std::path::Path;
 
@@ -51,6 +52,17 @@ impl State {
             return vec![Action::FindPasted(text)];
         }
         self.write_pasted(&text);
+        Vec::new()
+    }
+
+    /// What was pasted last is not all of it.
+    pub(super) fn paste_was_cut(&mut self) -> Vec<Action> {
+        let most = size(u64::try_from(PASTE_BYTES_MAX).unwrap_or(u64::MAX));
+        let text = format!(
+            "the end of the pasted text is missing: a paste has at most {most}; put the text into a file, and name \
+             that with @FILE"
+        );
+        self.note(Note::Warning, text);
         Vec::new()
     }
 
@@ -182,6 +194,16 @@ mod tests {
         assert_eq!(scene.state.editor.expanded(), text, "nothing is lost on the way");
         paste(&mut scene, "one\ntwo");
         assert!(scene.state.editor.text().ends_with("one\ntwo"), "a short one is text");
+    }
+
+    #[test]
+    fn a_paste_that_has_lost_its_end_is_named() {
+        let mut scene = Scene::new();
+        paste(&mut scene, "the beginning");
+        scene.event(Event::Typed(Typed::PasteCut));
+        assert_eq!(scene.state.editor.text(), "the beginning");
+        let [Piece::Note(Note::Warning, text)] = &scene.pieces[..] else { panic!("no warning") };
+        assert!(text.contains("at most 16.7 MB") && text.contains("@FILE"), "{text}");
     }
 
     #[test]

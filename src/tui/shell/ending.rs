@@ -157,7 +157,9 @@ impl Shell<'_> {
     fn typed_late(&mut self, typed: Typed) {
         match typed {
             Typed::Place { row, column } => self.reported(row, column),
-            Typed::Press(_) | Typed::Paste(_) | Typed::Focus(_) => self.update(Event::Typed(typed)),
+            Typed::Press(_) | Typed::Paste(_) | Typed::PasteCut | Typed::Focus(_) => {
+                self.update(Event::Typed(typed));
+            }
         }
     }
 

@@ -4,8 +4,9 @@
 mod codes;
 
 use codes::Codes;
+use std::iter;
 
-/// Most bytes of one paste; the rest of it is dropped.
+/// Most bytes of one paste; the rest of it is dropped, which [`Typed::PasteCut`] says.
 pub(crate) const PASTE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A sequence that is longer than this is none.
@@ -49,6 +50,8 @@ pub(crate) enum Typed {
     Press(Press),
     /// Pasted text, with line feeds.
     Paste(String),
+    /// The paste before this was longer than [`PASTE_BYTES_MAX`], and has lost its end.
+    PasteCut,
     /// The terminal reports a place on the screen, counted from 1.
     Place {
         row: usize,
@@ -68,7 +71,7 @@ impl Typed {
     pub(crate) fn takes_back(&self) -> bool {
         match self {
             Self::Press(press) => press.takes_back(),
-            Self::Paste(_) | Self::Place { .. } | Self::Focus(_) => false,
+            Self::Paste(_) | Self::PasteCut | Self::Place { .. } | Self::Focus(_) => false,
         }
     }
 }
@@ -77,8 +80,17 @@ impl Typed {
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     bytes: Vec<u8>,
-    /// The bytes of a paste whose end has not come.
-    paste: Option<Vec<u8>>,
+    /// A paste whose end has not come.
+    paste: Option<Paste>,
+}
+
+/// What has come of a paste.
+#[derive(Debug, Default)]
+struct Paste {
+    /// Its first bytes, at most [`PASTE_BYTES_MAX`].
+    bytes: Vec<u8>,
+    /// More have come.
+    is_cut: bool,
 }
 
 /// The first key or sequence of some bytes.
@@ -130,7 +142,7 @@ impl Keys {
         loop {
             if self.paste.is_some() {
                 match self.paste_goes_on() {
-                    Some(text) => typed.push(Typed::Paste(text)),
+                    Some(paste) => typed.extend(paste.typed()),
                     None => return typed,
                 }
             }
@@ -146,7 +158,7 @@ impl Keys {
                 }
                 Read::PasteBegins(length) => {
                     self.bytes.drain(..length);
-                    self.paste = Some(Vec::new());
+                    self.paste = Some(Paste::default());
                 }
                 Read::Part => return typed,
             }
@@ -165,7 +177,7 @@ impl Keys {
 
     /// Bytes of a paste whose end has not come.
     pub(crate) fn pasting_bytes(&self) -> Option<usize> {
-        self.paste.as_ref().map(|paste| paste.len() + self.bytes.len())
+        self.paste.as_ref().map(|paste| paste.bytes.len() + self.bytes.len())
     }
 
     /// Ends an open paste. The key that ended it is removed from it.
@@ -181,8 +193,8 @@ impl Keys {
     pub(crate) fn give_up(&mut self) -> Vec<Typed> {
         let bytes = std::mem::take(&mut self.bytes);
         if let Some(mut paste) = self.paste.take() {
-            paste.extend_from_slice(&bytes);
-            return vec![Typed::Paste(pasted(&paste))];
+            paste.push(&bytes);
+            return paste.typed().collect();
         }
         match bytes.split_first() {
             Some((&ESC, rest)) => {
@@ -195,18 +207,31 @@ impl Keys {
         }
     }
 
-    /// Moves bytes to the paste; its text once it has ended.
-    fn paste_goes_on(&mut self) -> Option<String> {
+    /// Moves bytes to the paste, which is returned once it has ended.
+    fn paste_goes_on(&mut self) -> Option<Paste> {
         let paste = self.paste.as_mut()?;
         let end = self.bytes.windows(PASTE_END.len()).position(|bytes| bytes == PASTE_END);
         // The input may end within the end marker.
         let until = end.unwrap_or(self.bytes.len().saturating_sub(PASTE_END.len() - 1));
-        let room = PASTE_BYTES_MAX.saturating_sub(paste.len());
-        paste.extend(self.bytes.drain(..until).take(room));
+        paste.push(&self.bytes[..until]);
+        self.bytes.drain(..until);
         end?;
         self.bytes.drain(..PASTE_END.len());
-        let paste = self.paste.take()?;
-        Some(pasted(&paste))
+        self.paste.take()
+    }
+}
+
+impl Paste {
+    /// Takes more bytes, as far as there is room.
+    fn push(&mut self, bytes: &[u8]) {
+        let room = PASTE_BYTES_MAX.saturating_sub(self.bytes.len()).min(bytes.len());
+        self.bytes.extend_from_slice(&bytes[..room]);
+        self.is_cut |= room < bytes.len();
+    }
+
+    fn typed(&self) -> impl Iterator<Item = Typed> + use<> {
+        let cut = self.is_cut.then_some(Typed::PasteCut);
+        iter::once(Typed::Paste(pasted(&self.bytes))).chain(cut)
     }
 }
 

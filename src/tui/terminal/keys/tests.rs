@@ -143,7 +143,7 @@ fn a_paste_is_one_text_and_may_lose_its_end() {
     assert_eq!(keys.push(b"x"), [press]);
 }
 
-/// What is too long is dropped, and the keys after it are read.
+/// What is too long is dropped, which is said, and the keys after it are read.
 #[test]
 fn a_paste_has_a_limit() {
     let mut keys = Keys::default();
@@ -154,7 +154,14 @@ fn a_paste_has_a_limit() {
     }
     let typed = keys.push(b"\x1b[201~y");
     let Some(Typed::Paste(text)) = typed.first() else { panic!("no paste: {} keys", typed.len()) };
-    assert_eq!((text.len(), typed.len()), (PASTE_BYTES_MAX, 2));
+    let rest = [Typed::PasteCut, Typed::Press(Press::plain(Key::Char('y')))];
+    assert_eq!((text.len(), &typed[1..]), (PASTE_BYTES_MAX, &rest[..]));
+    keys.push(b"\x1b[200~");
+    for _ in 0..4 {
+        keys.push(&piece);
+    }
+    let whole = keys.push(b"\x1b[201~");
+    assert_eq!(whole.len(), 1, "a paste that just fits is whole");
 }
 
 proptest! {
