@@ -40,8 +40,9 @@ pub(crate) fn show_bytes(state: &mut SnapshotFrame, turns: &[Arc<Turn>]) -> usiz
 /// The attachment that `shown` gives the bytes of, or an address that the provider can read.
 pub(super) fn given(shown: &ChatAttachment) -> Option<Attachment> {
     let is_given = ["https://", "http://", "data:"].iter().any(|it| shown.url.starts_with(it));
-    let attachment = is_given.then(|| Attachment::named(1, shown.clone()));
-    attachment.and_then(Result::ok)
+    let attachment = is_given.then(|| Attachment::named(1, shown.clone()))?.ok()?;
+    // Providers refuse one without bytes.
+    (attachment.url().is_some() || attachment.len_bytes() > 0).then_some(attachment)
 }
 
 /// Leaves the bytes out, as frames of a process do.

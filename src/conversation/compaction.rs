@@ -272,6 +272,9 @@ pub(crate) fn prompt_tokens(bytes: usize, attachments: &[Attachment]) -> u64 {
 /// An estimate of the tokens of what goes with a prompt, or is in a result.
 pub(crate) fn attachment_tokens(attachments: &[Attachment]) -> u64 {
     let tokens = attachments.iter().map(|attachment| {
+        if attachment.is_lost() {
+            return TOKENS_PER_MESSAGE;
+        }
         let bytes = attachment.len_bytes();
         match attachment.kind() {
             // Nothing is known of a text that the provider reads from an address.

@@ -109,7 +109,7 @@ impl<'p> Reading<'p> {
             }
             Content::Data(data) => self.add(data.len() as u64)?,
             // A resource has been read by now.
-            Content::Url(_) | Content::Resource(_) => {}
+            Content::Url(_) | Content::Resource(_) | Content::Lost { .. } => {}
         }
         attachment.described()
     }
@@ -117,7 +117,7 @@ impl<'p> Reading<'p> {
     fn read_numbered(&mut self, number: u32, attachment: Attachment) -> Result<Attachment, String> {
         let name = match &attachment.content {
             Content::File(path) => path.to_string_lossy().into_owned(),
-            Content::Data(_) | Content::Url(_) | Content::Resource(_) => {
+            Content::Data(_) | Content::Url(_) | Content::Resource(_) | Content::Lost { .. } => {
                 attachment.shown.filename.clone()
             }
         };

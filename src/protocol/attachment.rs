@@ -55,6 +55,11 @@ pub enum Content {
     File(PathBuf),
     /// A resource that a tool server sends before the session gets the prompt.
     Resource(ResourceName),
+    /// The store of the conversation has lost its bytes: people see that it was attached, and no model is sent it.
+    Lost {
+        /// The SHA-256 of the bytes, in hexadecimal digits.
+        sha256: String,
+    },
 }
 
 /// The name of a resource of a tool server.
@@ -143,7 +148,7 @@ impl Attachment {
         match &content {
             Content::Data(data) => shown.size_bytes = data.len() as u64,
             Content::Url(url) => shown.url.clone_from(url),
-            Content::File(_) | Content::Resource(_) => {}
+            Content::File(_) | Content::Resource(_) | Content::Lost { .. } => {}
         }
         if shown.attachment_id.is_empty() {
             shown.attachment_id = format!("attachment-{number}");
@@ -191,11 +196,16 @@ impl Attachment {
         matches!(self.content, Content::File(_))
     }
 
+    /// Whether the store of the conversation has lost its bytes.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self.content, Content::Lost { .. })
+    }
+
     /// The resource that its content is in, which has not been read.
     pub(crate) fn as_resource(&self) -> Option<&ResourceName> {
         match &self.content {
             Content::Resource(name) => Some(name),
-            Content::Data(_) | Content::Url(_) | Content::File(_) => None,
+            Content::Data(_) | Content::Url(_) | Content::File(_) | Content::Lost { .. } => None,
         }
     }
 
@@ -226,6 +236,9 @@ impl Attachment {
                 }
             }
             Content::File(_) | Content::Resource(_) => return Err("it was not read".to_owned()),
+            Content::Lost { .. } => {
+                return Err("the store has lost its bytes; attach it again".to_owned());
+            }
         }
         let is_image = media::is_image(&shown.media_type);
         // Nothing is known of a URL without a type.
@@ -250,12 +263,12 @@ impl Attachment {
         name_of(&self.shown, self.kind())
     }
 
-    /// The content in base64; `None` if it is an address.
+    /// The content in base64; `None` if it is an address, or lost.
     pub fn base64(&self) -> Option<String> {
         self.data().map(|data| BASE64.encode(data))
     }
 
-    /// The content as a `data:` URL (RFC 2397); `None` if it is an address.
+    /// The content as a `data:` URL (RFC 2397); `None` if it is an address, or lost.
     pub fn data_url(&self) -> Option<String> {
         self.base64().map(|base64| format!("data:{};base64,{base64}", self.shown.media_type))
     }
@@ -264,7 +277,9 @@ impl Attachment {
     pub fn url(&self) -> Option<&str> {
         match &self.content {
             Content::Url(url) => Some(url),
-            Content::Data(_) | Content::File(_) | Content::Resource(_) => None,
+            Content::Data(_) | Content::File(_) | Content::Resource(_) | Content::Lost { .. } => {
+                None
+            }
         }
     }
 
@@ -290,7 +305,9 @@ impl Attachment {
     fn data(&self) -> Option<&[u8]> {
         match &self.content {
             Content::Data(data) => Some(data),
-            Content::Url(_) | Content::File(_) | Content::Resource(_) => None,
+            Content::Url(_) | Content::File(_) | Content::Resource(_) | Content::Lost { .. } => {
+                None
+            }
         }
     }
 }
@@ -359,6 +376,7 @@ impl fmt::Debug for Content {
             Self::Url(url) => f.debug_tuple("Url").field(url).finish(),
             Self::File(path) => f.debug_tuple("File").field(path).finish(),
             Self::Resource(name) => f.debug_tuple("Resource").field(name).finish(),
+            Self::Lost { sha256 } => f.debug_struct("Lost").field("sha256", sha256).finish(),
         }
     }
 }

@@ -155,9 +155,12 @@ pub(super) fn compaction_failed(reason: &str, detail: String) -> ClientError {
     ClientError { detail, ..client_error(Code::CompactionFailed, message) }
 }
 
-pub(super) fn lost_attachments() -> ClientError {
-    let message = "the images and files of that prompt are not kept, because its run failed without an \
-                   answer, so nothing was changed; send the prompt again with them";
+/// The attachments of a prompt that is to be asked again are not there. `why`: the reason, as a clause.
+pub(super) fn lost_attachments(why: &str) -> ClientError {
+    let message = format!(
+        "the images and files of that prompt are not kept, because {why}, so nothing was changed; send \
+         the prompt again with them"
+    );
     client_error(Code::UnknownMessage, message)
 }
 

@@ -57,7 +57,7 @@ impl Recorder {
     /// If there is no such turn, or its prompt can't be asked again. Nothing was changed.
     fn edited(&self, edit: Edit) -> Result<(u32, Option<Asked>), ClientError> {
         let last = || self.last_turn().ok_or_else(|| unknown_message(None));
-        Ok(match edit {
+        let edited = match edit {
             Edit::DropLastTurn => (last()?, None),
             Edit::Regenerate => {
                 let first = last()?;
@@ -75,7 +75,12 @@ impl Recorder {
                 }
                 (first, Some(Asked { prompt, attachments }))
             }
-        })
+        };
+        let has_lost = |asked: &Asked| asked.attachments.iter().any(Attachment::is_lost);
+        match edited.1.as_ref().is_some_and(has_lost) {
+            true => Err(lost_attachments("the store has lost the bytes of one of them")),
+            false => Ok(edited),
+        }
     }
 
     /// Number of the last turn, whether people or the model know of it.
@@ -95,7 +100,7 @@ impl Recorder {
         let shown =
             self.projections.timeline.first_prompt(turn).ok_or_else(|| unknown_message(None))?;
         match shown.has_attachments {
-            true => Err(lost_attachments()),
+            true => Err(lost_attachments("its run failed without an answer")),
             false => {
                 let attachments = Attachments::default();
                 Ok(Asked { prompt: prompt(&shown.text), attachments })

@@ -106,7 +106,7 @@ pub(super) fn attached_bytes(attachments: &[Attachment]) -> usize {
     let of_attachment = |attachment: &Attachment| match &attachment.content {
         Content::Data(data) => data.len(),
         Content::Url(url) => url.len(),
-        Content::File(_) | Content::Resource(_) => 0,
+        Content::File(_) | Content::Resource(_) | Content::Lost { .. } => 0,
     };
     attachments.iter().map(of_attachment).sum()
 }

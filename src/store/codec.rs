@@ -6,7 +6,7 @@ mod choices;
 mod values;
 
 pub(super) use choices::{choices, choices_message};
-pub(super) use values::{Blobs, add_blobs};
+pub(super) use values::{Blobs, add_blobs, add_lost};
 
 use crate::conversation::compaction::{Compaction, CompactionEvent};
 use crate::conversation::event::{

@@ -2,13 +2,14 @@
 //! events are folded. Pure.
 
 use super::batch::Tail;
-use super::codec::{Blobs, RowReader, Unreadable, read_start};
+use super::codec::{Blobs, RowReader, Unreadable, add_lost, read_start};
 use super::row::{Hash, StoredRow};
 use super::search::Search;
 use crate::conversation::event::Recorded;
 use crate::conversation::log::{Loss, Restored, SessionStart};
 use crate::conversation::projections::Projections;
 use crate::protocol::id::{Ordinal, SessionId};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Bytes of an event, on average, in a row that has many: no run makes smaller ones, and an event takes several
@@ -70,8 +71,9 @@ pub(super) struct Reading {
     pub(super) loss: Option<Loss>,
     /// The bytes of attachments.
     pub(super) blobs: Blobs,
-    /// Attachments whose bytes are not there.
-    pub(super) lost_blobs: i64,
+    /// The hashes of attachments whose bytes are not there: of those that the store lists for the session, and of those
+    /// that its events name, as a copy lists none that the other session had lost.
+    pub(super) lost_blobs: BTreeSet<String>,
     /// Ordinal of the last event that was written, and number of the last turn.
     pub(super) last: Ordinal,
     turns: u32,
@@ -108,7 +110,7 @@ impl Reading {
             buffer: Vec::new(),
             loss: None,
             blobs: Blobs::new(),
-            lost_blobs: 0,
+            lost_blobs: BTreeSet::new(),
             last: Ordinal::default(),
             turns: 0,
             expected: Default::default(),
@@ -222,6 +224,9 @@ impl Reading {
             Sink::Search(search) => search.row(events, ends_turn),
         }
         events.iter().for_each(|recorded| self.tail.note(&recorded.event));
+        if self.wants_blobs() {
+            events.iter().for_each(|recorded| add_lost(&recorded.event, &mut self.lost_blobs));
+        }
         if !is_sealed {
             events.iter().for_each(|recorded| self.tail.open(recorded));
         }
@@ -257,8 +262,8 @@ impl Reading {
                  left as it is"
             );
             self.lost(reason, true);
-        } else if self.missing + self.lost_blobs > 0 {
-            let reason = missing(self.missing, self.lost_blobs, &self.place);
+        } else if self.missing > 0 || !self.lost_blobs.is_empty() {
+            let reason = missing(self.missing, self.lost_blobs.len(), &self.place);
             self.lost(reason, false);
         }
     }
@@ -275,17 +280,26 @@ impl Reading {
     }
 }
 
-/// What it means that rows are missing which were written.
-fn missing(rows: i64, blobs: i64, place: &str) -> String {
-    let what = match rows {
-        0 => "the model may be sent less than before",
-        _ => "people may see, and the model may be sent, less than before",
-    };
-    let records = match rows + blobs {
+/// What it means that rows, or the bytes of attachments, are missing which were written.
+fn missing(rows: i64, blobs: usize, place: &str) -> String {
+    if rows == 0 {
+        let attachments = match blobs {
+            1 => "an attachment".to_owned(),
+            blobs => format!("{blobs} attachments"),
+        };
+        return format!(
+            "the bytes of {attachments} of the session are missing in the store {place}, deleted by another \
+             program or lost before the session was copied: the model may be sent less than before"
+        );
+    }
+    let records = match rows.saturating_add_unsigned(blobs as u64) {
         1 => "a record of the session is".to_owned(),
         records => format!("{records} records of the session are"),
     };
-    format!("{records} missing in the store {place}, deleted by another program: {what}")
+    format!(
+        "{records} missing in the store {place}, deleted by another program: people may see, and the model \
+         may be sent, less than before"
+    )
 }
 
 /// An ordinal of the integer of a database.

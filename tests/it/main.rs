@@ -136,6 +136,7 @@ mod sessions_export;
 mod sessions_new;
 mod store;
 mod store_apart;
+mod store_attachments;
 mod store_choices;
 mod store_damage;
 mod store_faults;

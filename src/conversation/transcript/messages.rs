@@ -133,9 +133,18 @@ impl HistoryMessage {
 }
 
 impl<'a> Message<'a> {
-    /// A text of the user, and what goes with it.
+    /// A text of the user, and what goes with it. An attachment whose bytes are lost is named in the text: a provider
+    /// refuses one without bytes, and each later request with it.
     pub(crate) fn user(text: &'a str, attachments: &'a [Attachment]) -> Self {
-        Self::User { text: text.into(), attachments: attachments.into() }
+        let mut text = Cow::Borrowed(text);
+        if !attachments.iter().any(Attachment::is_lost) {
+            return Self::User { text, attachments: attachments.into() };
+        }
+        for lost in attachments.iter().filter(|it| it.is_lost()) {
+            add_paragraph(&mut text, format!("[{lost} is lost and was left out.]").into());
+        }
+        let rest: Vec<_> = attachments.iter().filter(|it| !it.is_lost()).cloned().collect();
+        Self::User { text, attachments: rest.into() }
     }
 
     /// A text of the model.

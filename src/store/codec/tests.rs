@@ -36,7 +36,8 @@ fn shared() -> impl Strategy<Value = Text> {
 
 fn attachments() -> impl Strategy<Value = Attachments> {
     let content = prop_oneof![
-        vec(any::<u8>(), 0..9).prop_map(|bytes| Content::Data(bytes.into())),
+        vec(any::<u8>(), 1..9).prop_map(|bytes| Content::Data(bytes.into())),
+        "[0-9a-f]{64}".prop_map(|sha256| Content::Lost { sha256 }),
         "https://[a-z]{1,9}".prop_map(Content::Url),
     ];
     let attachment = (text(), content).prop_map(|(filename, content)| {

@@ -16,7 +16,7 @@ use crate::protocol::proto::store::stored_step::Step as Kind;
 use crate::protocol::proto::tools::ApprovalDecision;
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Role of a message of the system.
@@ -27,32 +27,40 @@ pub(in crate::store) type Blobs = BTreeMap<String, Arc<[u8]>>;
 
 /// Adds the bytes of attachments and images that an event needs.
 pub(in crate::store) fn add_blobs(event: &Event, blobs: &mut Blobs) {
-    if let Event::PromptAccepted { attachments, .. } | Event::PromptJoined { attachments, .. } =
-        event
-    {
-        add_data(attachments, blobs);
-    } else if let Event::TurnImported(imported) = event
-        && let Some(turn) = &imported.turn
-    {
-        add_data(&turn.attachments, blobs);
-        for item in &turn.items {
-            add_data(item.attachments(), blobs);
-        }
-    } else if let Event::ToolResultReady { result, .. } = event {
-        add_data(result.images(), blobs);
-    }
-}
-
-fn add_data(attachments: &[Attachment], blobs: &mut Blobs) {
-    for attachment in attachments {
+    each_attachment(event, |attachment| {
         if let Content::Data(data) = &attachment.content {
             blobs.insert(hash(data), Arc::clone(data));
         }
+    });
+}
+
+/// Adds the hashes of the bytes that an event needs and that were lost.
+pub(in crate::store) fn add_lost(event: &Event, lost: &mut BTreeSet<String>) {
+    each_attachment(event, |attachment| {
+        if let Content::Lost { sha256 } = &attachment.content {
+            lost.insert(sha256.clone());
+        }
+    });
+}
+
+/// Gives `take` the attachments and images of an event.
+fn each_attachment(event: &Event, take: impl FnMut(&Attachment)) {
+    if let Event::PromptAccepted { attachments, .. } | Event::PromptJoined { attachments, .. } =
+        event
+    {
+        attachments.iter().for_each(take);
+    } else if let Event::TurnImported(imported) = event
+        && let Some(turn) = &imported.turn
+    {
+        let later = turn.items.iter().flat_map(|item| item.attachments());
+        turn.attachments.iter().chain(later).for_each(take);
+    } else if let Event::ToolResultReady { result, .. } = event {
+        result.images().iter().for_each(take);
     }
 }
 
-/// The name of bytes.
-fn hash(data: &[u8]) -> String {
+/// The name of bytes: their SHA-256, in hexadecimal digits.
+pub(in crate::store) fn hash(data: &[u8]) -> String {
     HEXLOWER.encode(digest(&SHA256, data).as_ref())
 }
 
@@ -65,6 +73,7 @@ pub(super) fn attachments_message(attachments: &[Attachment]) -> Vec<stored::Sto
             // Files and resources are read before a session gets them.
             Content::File(path) => (String::new(), path.display().to_string()),
             Content::Resource(name) => (String::new(), name.to_string()),
+            Content::Lost { sha256 } => (sha256.clone(), String::new()),
         };
         stored::StoredAttachment { shown, sha256, url }
     };
@@ -78,12 +87,19 @@ pub(super) fn read_attachments(
     let attachment = |it: stored::StoredAttachment| {
         let content = match it.sha256.as_str() {
             "" => Content::Url(it.url),
-            // Bytes that are lost are an empty file.
-            hash => Content::Data(blobs.get(hash).cloned().unwrap_or_default()),
+            hash => match bytes(hash, blobs) {
+                Some(data) => Content::Data(Arc::clone(data)),
+                None => Content::Lost { sha256: it.sha256 },
+            },
         };
         Attachment { shown: it.shown.unwrap_or_default(), content }
     };
     stored.into_iter().map(attachment).collect()
+}
+
+/// The bytes of that hash, if they are there. A file without a byte was never attached.
+fn bytes<'a>(sha256: &str, blobs: &'a Blobs) -> Option<&'a Arc<[u8]>> {
+    blobs.get(sha256).filter(|data| !data.is_empty())
 }
 
 pub(super) fn history_message(message: &HistoryMessage) -> stored::StoredMessage {
@@ -169,7 +185,7 @@ pub(super) fn result_message(text: String, result: &ToolResult) -> stored::Store
 pub(super) fn read_result(stored: stored::StoredToolResult, blobs: &Blobs) -> ToolResult {
     let stored::StoredToolResult { text, tool: _, is_error, images } = stored;
     // No model can be sent an image whose bytes are lost.
-    let is_there = |image: &stored::StoredAttachment| blobs.contains_key(&image.sha256);
+    let is_there = |image: &stored::StoredAttachment| bytes(&image.sha256, blobs).is_some();
     let images = images.into_iter().filter(is_there).collect();
     let images = read_attachments(images, blobs);
     match is_error {

@@ -121,7 +121,7 @@ impl<'a> Answers<'a> {
                 last = row.get(0);
                 match row.get::<_, Option<Vec<u8>>>(1) {
                     Some(data) => drop(reading.blobs.insert(last.clone(), data.into())),
-                    None => reading.lost_blobs += 1,
+                    None => drop(reading.lost_blobs.insert(last.clone())),
                 }
             }
             if is_end {

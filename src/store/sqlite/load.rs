@@ -87,7 +87,7 @@ impl Sqlite {
         while let Some(row) = rows.next()? {
             match row.get::<_, Option<Vec<u8>>>(1)? {
                 Some(data) => drop(reading.blobs.insert(row.get(0)?, data.into())),
-                None => reading.lost_blobs += 1,
+                None => drop(reading.lost_blobs.insert(row.get(0)?)),
             }
         }
         Ok(())
