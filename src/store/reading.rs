@@ -73,7 +73,7 @@ pub(super) struct Reading {
     pub(super) blobs: Blobs,
     /// The hashes of attachments whose bytes are not there: of those that the store lists for the session, and of those
     /// that its events name, as a copy lists none that the other session had lost.
-    pub(super) lost_blobs: BTreeSet<String>,
+    lost_blobs: BTreeSet<String>,
     /// Ordinal of the last event that was written, and number of the last turn.
     pub(super) last: Ordinal,
     turns: u32,
@@ -146,6 +146,15 @@ impl Reading {
         match &self.sink {
             Sink::Fold(_) | Sink::Export(_) | Sink::Events(..) => true,
             Sink::Search(_) => false,
+        }
+    }
+
+    /// Takes the bytes of an attachment that the store lists for the session, before the rows of its log; `None` if
+    /// they are not there.
+    pub(super) fn blob(&mut self, sha256: String, data: Option<Vec<u8>>) {
+        match data {
+            Some(data) => drop(self.blobs.insert(sha256, data.into())),
+            None => drop(self.lost_blobs.insert(sha256)),
         }
     }
 

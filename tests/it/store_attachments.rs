@@ -10,9 +10,13 @@ use crate::store::{resumed, stored, wait_state};
 use data_encoding::BASE64;
 use rusqlite::Connection;
 use serde_json::{Value, json};
+use std::fs;
 
 /// Bytes of an image: it takes many pages of the database.
 const IMAGE_BYTES: usize = 100_000;
+
+/// SQLite's own size of a page.
+const PAGE_BYTES: usize = 4096;
 
 /// The beginning of an image as it is sent.
 const SENT: &str = "data:image/png;base64,";
@@ -100,6 +104,32 @@ fn an_attachment_that_is_lost_is_not_sent_and_is_missed_in_each_copy() {
     let sql = "SELECT min(length(data)) FROM blobs";
     let least = store.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("a row");
     assert_eq!(usize::try_from(least), Ok(IMAGE_BYTES));
+}
+
+/// Attachments are the most of many stores, so that a damaged page is most likely one of theirs.
+#[test]
+fn a_damaged_page_of_an_attachment_hides_nothing_else() {
+    let folder = Folder::new();
+    talk(&folder, &[1, 2]);
+    let mut bytes = fs::read(folder.path("store")).expect("a store");
+    // After the number of the next page.
+    let is_of_image = |page: &&mut [u8]| page[4..].iter().all(|byte| *byte == 1);
+    let mut pages = bytes.chunks_mut(PAGE_BYTES).filter(is_of_image);
+    pages.nth(10).expect("it has many pages").fill(0);
+    fs::write(folder.path("store"), &bytes).expect("a file");
+    for words in [&["show", "s"][..], &["export", "s"], &["fork", "s", "--as", "copy"]] {
+        let ended = sessions(&folder, words);
+        assert_eq!(ended.status, 1, "{words:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains("one of its records can't be read"), "{}", ended.stderr);
+    }
+    let shown = sessions(&folder, &["show", "s"]).stdout;
+    assert!((1..=3).all(|turn| shown.contains(&format!("prompt {turn}"))), "{shown}");
+    let exported = sessions(&folder, &["export", "s"]).stdout;
+    assert_eq!([1, 2].map(|fill| exported.contains(&sent(fill))), [false, true]);
+    let (messages, stderr) = go_on(&folder, "s");
+    check_sent(&messages);
+    assert!(stderr.contains("is damaged"), "{stderr}");
+    assert_eq!(go_on(&folder, "copy").0, messages);
 }
 
 #[test]

@@ -119,10 +119,7 @@ impl<'a> Answers<'a> {
             let is_end = is_end(&rows, 1);
             for row in rows {
                 last = row.get(0);
-                match row.get::<_, Option<Vec<u8>>>(1) {
-                    Some(data) => drop(reading.blobs.insert(last.clone(), data.into())),
-                    None => drop(reading.lost_blobs.insert(last.clone())),
-                }
+                reading.blob(last.clone(), row.get(1));
             }
             if is_end {
                 return Ok(());

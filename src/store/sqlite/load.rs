@@ -12,8 +12,8 @@ use prost::Message;
 use rusqlite::{OptionalExtension, Row};
 
 const SESSION: &str = "SELECT key, last, turns, start, rows, head FROM sessions WHERE id = ?";
-const BLOBS: &str = "SELECT sha256, data FROM session_blobs LEFT JOIN blobs USING (sha256) \
-     WHERE session = ?";
+const HASHES: &str = "SELECT sha256 FROM session_blobs WHERE session = ?";
+const BLOB: &str = "SELECT data FROM blobs WHERE sha256 = ?";
 const CHOICES: &str = "SELECT choices FROM sessions WHERE id = ?";
 
 impl Sqlite {
@@ -38,12 +38,9 @@ impl Sqlite {
         self.connection.execute_batch("BEGIN")?;
         let read = self.read(session, &mut reading);
         self.connection.execute_batch("COMMIT").ok();
-        match read {
-            // Nothing in a damaged file is as it should be.
-            Err(error) if error.is_damage() || self.damage.is_some() => {
-                reading.lost(self.damaged(&error.to_string()), true);
-            }
-            read => read?,
+        // Nothing in a damaged file is as it should be.
+        if let Err(error) = self.allow_damage(read)? {
+            reading.lost(self.damaged(&error.to_string()), true);
         }
         reading.end();
         Ok(reading)
@@ -80,17 +77,48 @@ impl Sqlite {
         self.each_row(key, reading)
     }
 
-    /// The bytes of the attachments.
+    /// The bytes of the attachments, each by itself: one that can't be read takes neither the others nor the log with
+    /// it.
     fn blobs(&self, key: i64, reading: &mut Reading) -> Result<(), StoreError> {
-        let mut statement = self.connection.prepare_cached(BLOBS)?;
-        let mut rows = statement.query([key])?;
-        while let Some(row) = rows.next()? {
-            match row.get::<_, Option<Vec<u8>>>(1)? {
-                Some(data) => drop(reading.blobs.insert(row.get(0)?, data.into())),
-                None => drop(reading.lost_blobs.insert(row.get(0)?)),
+        let mut hashes: Vec<String> = Vec::new();
+        let listed = self.hashes(key, &mut hashes);
+        if let Err(error) = self.allow_damage(listed)? {
+            reading.unread().stopped(&error);
+        }
+        for sha256 in hashes {
+            match self.allow_damage(self.blob(&sha256))? {
+                Ok(data) => reading.blob(sha256, data),
+                Err(error) => reading.unread().left_out(1, &error),
             }
         }
         Ok(())
+    }
+
+    /// Adds the hashes of the attachments, as far as they are found.
+    fn hashes(&self, key: i64, hashes: &mut Vec<String>) -> Result<(), StoreError> {
+        let mut statement = self.connection.prepare_cached(HASHES)?;
+        let mut rows = statement.query([key])?;
+        while let Some(row) = rows.next()? {
+            hashes.push(row.get(0)?);
+        }
+        Ok(())
+    }
+
+    /// The bytes of one; `None` if they are not there.
+    fn blob(&self, sha256: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut statement = self.connection.prepare_cached(BLOB)?;
+        Ok(statement.query_row([sha256], |row| row.get(0)).optional()?)
+    }
+
+    /// An outer error is one that ends the reading; after an inner one, of damage, the rest is read.
+    pub(super) fn allow_damage<T>(
+        &self,
+        read: Result<T, StoreError>,
+    ) -> Result<Result<T, StoreError>, StoreError> {
+        match read {
+            Err(error) if !error.is_damage() && self.damage.is_none() => Err(error),
+            read => Ok(read),
+        }
     }
 
     /// What was chosen in a session, as far as that is cached.

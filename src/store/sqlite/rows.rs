@@ -26,12 +26,8 @@ impl Sqlite {
             take(reading, row);
             Ok(())
         });
-        match whole {
-            Err(error) if error.is_damage() || self.damage.is_some() => {
-                reading.unread().why(&error);
-            }
-            whole => return whole,
-        }
+        let Err(error) = self.allow_damage(whole)? else { return Ok(()) };
+        reading.unread().why(&error);
         // SQLite reads nothing after what it can't read; but it finds what it is asked for.
         let mut statement = self.connection.prepare_cached(ROW)?;
         for number in self.numbers((session, last), reading) {
