@@ -6,7 +6,7 @@ mod choices;
 mod values;
 
 pub(super) use choices::{choices, choices_message};
-pub(super) use values::{Blobs, add_blobs, add_lost};
+pub(super) use values::{Blobs, add_blobs, add_lost, hash};
 
 use crate::conversation::compaction::{Compaction, CompactionEvent};
 use crate::conversation::event::{

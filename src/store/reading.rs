@@ -2,7 +2,7 @@
 //! events are folded. Pure.
 
 use super::batch::Tail;
-use super::codec::{Blobs, RowReader, Unreadable, add_lost, read_start};
+use super::codec::{Blobs, RowReader, Unreadable, add_lost, hash, read_start};
 use super::row::{Hash, StoredRow};
 use super::search::Search;
 use crate::conversation::event::Recorded;
@@ -30,6 +30,8 @@ pub(super) enum Sink {
     Events(Known, Vec<Recorded>),
     /// Where words are in it.
     Search(Search),
+    /// Whether it is whole.
+    Check,
 }
 
 /// What another store has of a log.
@@ -135,7 +137,7 @@ impl Reading {
         match &mut self.sink {
             Sink::Fold(projections) => **projections = Projections::of_start(&start),
             Sink::Export(projections) => **projections = Projections::of_export(&start),
-            Sink::Events(..) => {}
+            Sink::Events(..) | Sink::Check => {}
             Sink::Search(search) => search.begin(&start.history),
         }
         self.start = Some(start);
@@ -144,7 +146,7 @@ impl Reading {
     /// Whether the bytes of attachments are wanted.
     pub(super) fn wants_blobs(&self) -> bool {
         match &self.sink {
-            Sink::Fold(_) | Sink::Export(_) | Sink::Events(..) => true,
+            Sink::Fold(_) | Sink::Export(_) | Sink::Events(..) | Sink::Check => true,
             Sink::Search(_) => false,
         }
     }
@@ -153,7 +155,8 @@ impl Reading {
     /// they are not there.
     pub(super) fn blob(&mut self, sha256: String, data: Option<Vec<u8>>) {
         match data {
-            Some(data) => drop(self.blobs.insert(sha256, data.into())),
+            Some(data) if hash(&data) == sha256 => drop(self.blobs.insert(sha256, data.into())),
+            Some(_) => self.unread.left_out(1, &Unreadable::Checksum),
             None => drop(self.lost_blobs.insert(sha256)),
         }
     }
@@ -231,6 +234,7 @@ impl Reading {
                 all.extend(new.cloned());
             }
             Sink::Search(search) => search.row(events, ends_turn),
+            Sink::Check => {}
         }
         events.iter().for_each(|recorded| self.tail.note(&recorded.event));
         if self.wants_blobs() {

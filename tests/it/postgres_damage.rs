@@ -1,5 +1,6 @@
 //! Stores in PostgreSQL that are damaged, out of step, or of an older format; and what a chat does with one.
 
+use crate::attachments::{PNG, attach};
 use crate::chat::{Person, chat};
 use crate::frames::patched_text;
 use crate::once::{Ended, Once, duologue};
@@ -8,7 +9,8 @@ use crate::postgres_server::{Database, PASSWORD, PostgresServer};
 use crate::server::{Folder, echo};
 use crate::sessions::WRITTEN;
 use crate::store::{kill, wait_state};
-use serde_json::Value;
+use data_encoding::BASE64;
+use serde_json::{Value, json};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
@@ -87,6 +89,21 @@ fn rows_that_another_program_has_deleted_are_missed() {
     database.query("DELETE FROM duologue.log WHERE number = 2");
     let (_, stderr, is_reported) = go_on(&database);
     assert!(is_reported && stderr.contains("a record of the session is missing"), "{stderr}");
+}
+
+#[test]
+fn a_change_of_an_attachment_is_proved() {
+    needs!(Postgres);
+    let database = Database::new();
+    let mut server = database.stored(&[]).start();
+    let image = format!("data:image/png;base64,{}", BASE64.encode(PNG));
+    server.send(attach("r1", "what is it?", &[json!({ "url": image })]));
+    assert_eq!(server.wait_done("r1"), "ok");
+    server.finish();
+    database.query("UPDATE duologue.blobs SET data = overlay(data PLACING '\\x00' FROM 20)");
+    let (shown, stderr, is_reported) = go_on(&database);
+    assert_eq!((shown, is_reported), (2, true));
+    assert!(stderr.contains("its checksum differs"), "{stderr}");
 }
 
 /// A crash, or a restore of one of them, can come between the two.

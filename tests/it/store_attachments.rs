@@ -5,8 +5,8 @@ use crate::attachments::{PNG, attach};
 use crate::frames::errors;
 use crate::once::{Ended, run};
 use crate::provider::{Provider, says};
-use crate::server::{Folder, openai};
-use crate::store::{resumed, stored, wait_state};
+use crate::server::{Folder, echo, openai};
+use crate::store::{resumed, wait_state};
 use data_encoding::BASE64;
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -32,9 +32,14 @@ fn sent(fill: u8) -> String {
     format!("{SENT}{}", BASE64.encode(&image(fill)))
 }
 
-/// A session of three turns, of which the second has these images.
+/// The session `s` of three turns, of which the second has these images.
 fn talk(folder: &Folder, fills: &[u8]) {
-    let mut server = stored(folder, &[]).start();
+    talk_as(folder, "s", fills);
+}
+
+fn talk_as(folder: &Folder, id: &str, fills: &[u8]) {
+    let place = folder.name("store");
+    let mut server = echo(&["--store", &place, "--session-id", id]).start();
     assert_eq!(server.turn("r1", "prompt 1"), "ok");
     let named = |fill: &u8| json!({ "url": sent(*fill), "filename": format!("{fill}.png") });
     let images: Vec<_> = fills.iter().map(named).collect();
@@ -130,6 +135,24 @@ fn a_damaged_page_of_an_attachment_hides_nothing_else() {
     check_sent(&messages);
     assert!(stderr.contains("is damaged"), "{stderr}");
     assert_eq!(go_on(&folder, "copy").0, messages);
+}
+
+#[test]
+fn a_change_of_an_attachment_is_proved() {
+    let folder = Folder::new();
+    talk(&folder, &[1, 2]);
+    change(&folder, "UPDATE blobs SET data = zeroblob(length(data)) WHERE key = 1");
+    let place = folder.name("store");
+    let doctor = run(&folder, &["doctor", "--engine", "echo", "--store", &place]);
+    assert!(doctor.stdout.contains(" 1 can't be read as a whole: s; "), "{doctor:?}");
+    let exported = sessions(&folder, &["export", "s"]);
+    assert_eq!((exported.status, exported.stdout.matches(SENT).count()), (1, 1));
+    let (messages, stderr) = go_on(&folder, "s");
+    check_sent(&messages);
+    assert!(stderr.contains("its checksum differs"), "{stderr}");
+    // Also in a new session to which the image is attached.
+    talk_as(&folder, "new", &[1, 2]);
+    assert!(go_on(&folder, "new").1.contains("its checksum differs"));
 }
 
 #[test]

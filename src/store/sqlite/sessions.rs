@@ -7,8 +7,6 @@ use crate::store::error::StoreError;
 use crate::store::inspection::Checked;
 use crate::store::library::Summary;
 use crate::store::reading::{Sink, Unread};
-use crate::store::search::Search;
-use crate::store::words::Phrases;
 use crate::support::fail_point::FailPoint;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, OpenFlags, Params, Row, TransactionBehavior};
@@ -23,7 +21,7 @@ use std::time::{Duration, Instant};
 /// How long another process that changes the same file is waited for.
 const BUSY_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// How long the logs of sessions are read to check them.
+/// How long sessions are read to check them.
 const CHECK_MAX: Duration = Duration::from_secs(2);
 
 /// Bytes of a session that is not read for that: the time is looked at after each.
@@ -76,7 +74,8 @@ pub(in crate::store) fn open(path: &Path) -> Result<Sqlite, StoreError> {
     }
 }
 
-/// Reads the logs of sessions, for at most about [`CHECK_MAX`], and compares them with their sums.
+/// Reads the logs of sessions and their attachments, for at most about [`CHECK_MAX`], and compares them with their
+/// sums.
 pub(super) fn check(path: &Path) -> Checked {
     let mut checked = Checked::default();
     let until = Instant::now() + CHECK_MAX;
@@ -90,9 +89,7 @@ pub(super) fn check(path: &Path) -> Checked {
         let Some(session) = SessionId::new(&id).filter(|_| bytes <= CHECKED_BYTES_MAX) else {
             continue;
         };
-        // Nothing is searched: the log alone is read.
-        let search = Search::new(&session, &Phrases::default(), 0);
-        let read = store.load(&session, Sink::Search(search));
+        let read = store.load(&session, Sink::Check);
         checked.sessions += 1;
         if read.map_or(true, |reading| reading.loss.is_some()) {
             checked.damaged.push(id);
@@ -334,8 +331,7 @@ mod tests {
             assert_eq!(summaries(&sqlite).expect("a list"), (Vec::new(), None));
             assert!(!sqlite.has(&session).expect("an answer"));
             assert!(sqlite.choices(&session).expect("an answer").is_none());
-            let sink = Sink::Search(Search::new(&session, &Phrases::default(), 1));
-            let reading = sqlite.load(&session, sink).expect("it is read");
+            let reading = sqlite.load(&session, Sink::Check).expect("it is read");
             assert!(!reading.is_there() && reading.loss.is_none());
         }
         assert!(!is_empty(&path), "it has a page");
