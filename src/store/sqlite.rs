@@ -58,6 +58,12 @@ const CACHE_KIB: i64 = 4096;
 /// Statements that are kept prepared.
 const STATEMENTS_MAX: usize = 32;
 
+/// Where the index of ids may be damaged, a session is searched in the table, from either end.
+const SEARCHES: [&str; 2] = [
+    "SELECT key FROM sessions NOT INDEXED WHERE id = ? ORDER BY key LIMIT 1",
+    "SELECT key FROM sessions NOT INDEXED WHERE id = ? ORDER BY key DESC LIMIT 1",
+];
+
 /// A file of SQLite.
 #[derive(Debug)]
 pub(super) struct Sqlite {
@@ -158,7 +164,25 @@ impl Sqlite {
     }
 
     pub(super) fn has(&mut self, session: &SessionId) -> Result<bool, StoreError> {
-        Ok(self.has_tables && find(&self.connection, session)?.is_some())
+        Ok(self.has_tables && self.key_of(session)?.is_some())
+    }
+
+    /// The key of a session. Where the index of ids is damaged the table itself is searched, from either end, and the
+    /// file is only read from then on.
+    fn key_of(&mut self, session: &SessionId) -> Result<Option<i64>, StoreError> {
+        match self.allow_damage(find(&self.connection, session))? {
+            Ok(found) if found.is_some() || self.damage.is_none() => return Ok(found),
+            Ok(_) => {}
+            Err(error) => {
+                self.damage.get_or_insert_with(|| error.to_string());
+            }
+        }
+        let search = |sql: &str| {
+            let found = self.connection.query_row(sql, [session.as_str()], |row| row.get(0));
+            found.optional()
+        };
+        let [first, last] = SEARCHES;
+        Ok(search(first).or_else(|_| search(last))?)
     }
 
     /// The session of this folder that was changed last, of those in which something was said.

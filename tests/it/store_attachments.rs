@@ -7,6 +7,7 @@ use crate::once::{Ended, run};
 use crate::provider::{Provider, says};
 use crate::server::{Folder, echo, openai};
 use crate::store::{resumed, wait_state};
+use crate::store_damage::zero_root;
 use data_encoding::BASE64;
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -135,6 +136,18 @@ fn a_damaged_page_of_an_attachment_hides_nothing_else() {
     check_sent(&messages);
     assert!(stderr.contains("is damaged"), "{stderr}");
     assert_eq!(go_on(&folder, "copy").0, messages);
+}
+
+#[test]
+fn a_damaged_index_of_attachments_hides_none() {
+    let folder = Folder::new();
+    talk(&folder, &[1, 2]);
+    let mut bytes = fs::read(folder.path("store")).expect("a store");
+    zero_root(&folder, "sqlite_autoindex_blobs_1", &mut bytes);
+    fs::write(folder.path("store"), &bytes).expect("a file");
+    let exported = sessions(&folder, &["export", "s"]);
+    assert_eq!(exported.status, 1, "{}", exported.stderr);
+    assert!([1, 2].iter().all(|fill| exported.stdout.contains(&sent(*fill))));
 }
 
 #[test]

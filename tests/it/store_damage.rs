@@ -237,6 +237,38 @@ fn a_page_that_is_lost_hides_only_what_was_in_it() {
     assert!(readable > 0 && after > 0, "{readable} {after}");
 }
 
+/// Zeros the first page of an index or a table in these bytes of the store of `folder`.
+pub(crate) fn zero_root(folder: &Folder, name: &str, bytes: &mut [u8]) {
+    let store = Connection::open(folder.path("store")).expect("a store");
+    let sql = "SELECT rootpage FROM sqlite_schema WHERE name = ?";
+    let page = store.query_row(sql, [name], |row| row.get::<_, u32>(0)).expect("a page");
+    let end = usize::try_from(page).expect("a number") * PAGE_BYTES;
+    bytes[end - PAGE_BYTES..end].fill(0);
+}
+
+/// All rows are in their tables, whatever has become of an index.
+#[test]
+fn a_damaged_index_hides_nothing() {
+    let folder = Folder::new();
+    let whole = conversation(&folder, false);
+    let bytes = fs::read(folder.path("store")).expect("a store");
+    for name in ["sqlite_autoindex_sessions_1", "sqlite_autoindex_log_1", "session_blobs"] {
+        let mut damaged = bytes.clone();
+        zero_root(&folder, name, &mut damaged);
+        fs::write(folder.path("damaged"), &damaged).expect("a file");
+        let (status, entities) = shown(&folder, "damaged");
+        assert_eq!((status, entities.len()), (1, whole.len()), "{name}");
+        let place = folder.name("damaged");
+        let mut server = echo(&["--store", &place, "--session", "s"]).start();
+        assert_eq!(owned(&wait_state(&mut server)), whole, "{name}");
+        assert_eq!(server.turn("r", "go on"), "ok");
+        let ended = server.finish();
+        assert!(ended.stderr.contains("is damaged"), "{name}: {}", ended.stderr);
+        let answer = patched_text(&ended.frames, "r");
+        assert!(answer.starts_with(&format!("Turn {}. ", TURNS + 1)), "{name}: {answer}");
+    }
+}
+
 /// Another program has deleted rows: what is left is read, and the loss is reported.
 #[test]
 fn rows_that_another_program_has_deleted_are_missed() {

@@ -11,10 +11,11 @@ use crate::store::row::{Hash, RowHead, StoredRow};
 use prost::Message;
 use rusqlite::{OptionalExtension, Row};
 
-const SESSION: &str = "SELECT key, last, turns, start, rows, head FROM sessions WHERE id = ?";
+const SESSION: &str = "SELECT last, turns, start, rows, head FROM sessions WHERE key = ?";
 const HASHES: &str = "SELECT sha256 FROM session_blobs WHERE session = ?";
 const BLOB: &str = "SELECT data FROM blobs WHERE sha256 = ?";
-const CHOICES: &str = "SELECT choices FROM sessions WHERE id = ?";
+const BLOB_IN_TABLE: &str = "SELECT data FROM blobs NOT INDEXED WHERE sha256 = ?";
+const CHOICES: &str = "SELECT choices FROM sessions WHERE key = ?";
 
 impl Sqlite {
     pub(in crate::store) fn load(
@@ -24,16 +25,6 @@ impl Sqlite {
     ) -> Result<Reading, StoreError> {
         let place = self.path.display().to_string();
         let mut reading = Reading::new(session, place, sink);
-        if let Some(damage) = &self.damage {
-            reading.lost(self.damaged(damage), true);
-        }
-        // Of a torn page it is not known that anything is missing.
-        if let Some(loss) = self.log_loss.filter(|loss| *loss != LogLoss::Torn) {
-            let path = self.path.display();
-            let reason =
-                format!("the log of the store {path} {loss}: what was written last is missing");
-            reading.lost(reason, false);
-        }
         // All of it as it was at one moment.
         self.connection.execute_batch("BEGIN")?;
         let read = self.read(session, &mut reading);
@@ -41,6 +32,13 @@ impl Sqlite {
         // Nothing in a damaged file is as it should be.
         if let Err(error) = self.allow_damage(read)? {
             reading.lost(self.damaged(&error.to_string()), true);
+        }
+        // Of a torn page it is not known that anything is missing.
+        if let Some(loss) = self.log_loss.filter(|loss| *loss != LogLoss::Torn) {
+            let path = self.path.display();
+            let reason =
+                format!("the log of the store {path} {loss}: what was written last is missing");
+            reading.lost(reason, false);
         }
         reading.end();
         Ok(reading)
@@ -58,16 +56,21 @@ impl Sqlite {
         if !self.has_tables {
             return Ok(());
         }
+        let found = self.key_of(session)?;
+        // The index of ids may be what is damaged, although all of the session is there.
+        if let Some(damage) = &self.damage {
+            reading.lost(self.damaged(damage), true);
+        }
+        let Some(key) = found else { return Ok(()) };
         let mut statement = self.connection.prepare_cached(SESSION)?;
-        let mut rows = statement.query([session.as_str()])?;
+        let mut rows = statement.query([key])?;
         let Some(row) = rows.next()? else { return Ok(()) };
-        let key = row.get(0)?;
         reading.begin(&SessionRow {
-            last: row.get(1)?,
-            turns: row.get(2)?,
-            start: blob(row, 3)?,
-            rows: row.get(4)?,
-            head: blob(row, 5)?,
+            last: row.get(0)?,
+            turns: row.get(1)?,
+            start: blob(row, 2)?,
+            rows: row.get(3)?,
+            head: blob(row, 4)?,
         });
         drop(rows);
         drop(statement);
@@ -86,9 +89,16 @@ impl Sqlite {
             reading.unread().stopped(&error);
         }
         for sha256 in hashes {
-            match self.allow_damage(self.blob(&sha256))? {
+            match self.allow_damage(self.blob(BLOB, &sha256))? {
                 Ok(data) => reading.blob(sha256, data),
-                Err(error) => reading.unread().left_out(1, &error),
+                // Their index may be what is damaged.
+                Err(error) => match self.blob(BLOB_IN_TABLE, &sha256) {
+                    Ok(data) => {
+                        reading.unread().why(&error);
+                        reading.blob(sha256, data);
+                    }
+                    Err(_) => reading.unread().left_out(1, &error),
+                },
             }
         }
         Ok(())
@@ -105,8 +115,8 @@ impl Sqlite {
     }
 
     /// The bytes of one; `None` if they are not there.
-    fn blob(&self, sha256: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        let mut statement = self.connection.prepare_cached(BLOB)?;
+    fn blob(&self, sql: &str, sha256: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut statement = self.connection.prepare_cached(sql)?;
         Ok(statement.query_row([sha256], |row| row.get(0)).optional()?)
     }
 
@@ -126,11 +136,10 @@ impl Sqlite {
         &mut self,
         session: &SessionId,
     ) -> Result<Option<Choices>, StoreError> {
-        if !self.has_tables {
-            return Ok(None);
-        }
+        let key = if self.has_tables { self.key_of(session)? } else { None };
+        let Some(key) = key else { return Ok(None) };
         let mut statement = self.connection.prepare_cached(CHOICES)?;
-        let found = statement.query_row([session.as_str()], |row| row.get::<_, Option<Vec<u8>>>(0));
+        let found = statement.query_row([key], |row| row.get::<_, Option<Vec<u8>>>(0));
         let found = found.optional()?;
         let read = |stored: Vec<u8>| StoredChoices::decode(&*stored).map(choices).ok();
         Ok(found.flatten().and_then(read))

@@ -4,15 +4,23 @@ use super::Sqlite;
 use super::load::row_of;
 use crate::store::error::StoreError;
 use crate::store::reading::Reading;
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::Row;
+use std::collections::BTreeMap;
 
 const ROWS: &str = "SELECT number, first, last, sealed, previous, hash, events FROM log \
      WHERE session = ?1 AND number > ?2 ORDER BY number";
 const ROW: &str = "SELECT number, first, last, sealed, previous, hash, events FROM log \
-     WHERE session = ?1 AND number = ?2";
-const NUMBERS: &str = "SELECT number FROM log WHERE session = ?1 AND number > ?2 ORDER BY number";
-const NUMBERS_BACK: &str =
-    "SELECT number FROM log WHERE session = ?1 AND number > ?2 ORDER BY number DESC";
+     WHERE key = ?1 AND number = ?2";
+
+/// Numbers and keys of rows in the index, and in the table itself, each from either end.
+const IN_INDEX: [&str; 2] = [
+    "SELECT number, key FROM log WHERE session = ?1 AND number > ?2 ORDER BY number",
+    "SELECT number, key FROM log WHERE session = ?1 AND number > ?2 ORDER BY number DESC",
+];
+const IN_TABLE: [&str; 2] = [
+    "SELECT number, key FROM log NOT INDEXED WHERE session = ?1 AND number > ?2 ORDER BY key",
+    "SELECT number, key FROM log NOT INDEXED WHERE session = ?1 AND number > ?2 ORDER BY key DESC",
+];
 
 impl Sqlite {
     /// Gives `reading` the rows of a session in order, and notes those that SQLite can't read.
@@ -30,39 +38,35 @@ impl Sqlite {
         reading.unread().why(&error);
         // SQLite reads nothing after what it can't read; but it finds what it is asked for.
         let mut statement = self.connection.prepare_cached(ROW)?;
-        for number in self.numbers((session, last), reading) {
-            let taken = statement.query_row((session, number), |row| {
+        for (number, key) in self.keys((session, last), reading) {
+            let taken = statement.query_row((key, number), |row| {
                 take(reading, row);
                 Ok(())
             });
-            if let Err(error) = taken.optional() {
+            if let Err(error) = taken {
                 reading.unread().left_out(1, &error);
             }
         }
         Ok(())
     }
 
-    /// The numbers of the rows after one, in order, as far as they are found from either end.
-    fn numbers(&self, place: (i64, i64), reading: &mut Reading) -> Vec<i64> {
-        let mut first = Vec::new();
-        let from_start = self.scan(NUMBERS, place, |row| {
-            first.push(row.get(0)?);
-            Ok(())
-        });
-        if from_start.is_ok() {
-            return first;
-        }
-        reading.unread().has_more = true;
-        let until = first.last().copied().unwrap_or(place.1);
-        let mut rest: Vec<i64> = Vec::new();
-        // What is found before an error counts.
-        self.scan(NUMBERS_BACK, (place.0, until), |row| {
-            rest.push(row.get(0)?);
-            Ok(())
-        })
-        .ok();
-        first.extend(rest.into_iter().rev());
-        first
+    /// The keys of the rows after one, by their numbers: as far as they are found in the index or in the table, of
+    /// which one may be whole.
+    fn keys(&self, place: (i64, i64), reading: &mut Reading) -> BTreeMap<i64, i64> {
+        let mut keys = BTreeMap::new();
+        let mut find = |way: [&str; 2]| {
+            way.iter().any(|sql| {
+                // What is found before an error counts.
+                let found = self.scan(sql, place, |row| {
+                    keys.insert(row.get(0)?, row.get(1)?);
+                    Ok(())
+                });
+                found.is_ok()
+            })
+        };
+        let (of_index, of_table) = (find(IN_INDEX), find(IN_TABLE));
+        reading.unread().has_more |= !of_index && !of_table;
+        keys
     }
 
     /// Gives `take` rows in order, up to the first error.
