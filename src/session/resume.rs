@@ -7,7 +7,9 @@ use super::{LogRules, Output, Session, SessionMode, Warning};
 use super::{Rules, Uptime};
 use crate::conversation::choices::{Choices, ChosenModel, Origin};
 use crate::conversation::event::{Recorded, SessionEvent};
-use crate::conversation::log::{CUT_OFF, Loss, Record, Restored, SessionStart, StoreFailure};
+use crate::conversation::log::{
+    COPY_ADVICE, CUT_OFF, Loss, Record, Restored, SessionStart, StoreFailure,
+};
 use crate::conversation::projections::Projections;
 use crate::conversation::timeline::Span;
 #[cfg(test)]
@@ -341,14 +343,7 @@ pub(crate) fn ends_of_cut_off(
 
 /// A loss, with what a person can do about one because of which nothing more is stored.
 fn with_way_out(Loss { reason, is_closed }: Loss) -> Loss {
-    let reason = match is_closed {
-        true => {
-            format!(
-                "{reason}; a copy of it, made by `duologue sessions fork ID`, can be stored again"
-            )
-        }
-        false => reason,
-    };
+    let reason = if is_closed { format!("{reason}; {COPY_ADVICE}") } else { reason };
     Loss { reason, is_closed }
 }
 

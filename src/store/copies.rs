@@ -1,7 +1,7 @@
 //! Sessions that begin with the conversation of another one, or with one that frames have shown.
 
 use super::database::ask;
-use super::error::StoreError;
+use super::error::{DAMAGED, StoreError};
 use super::library::Library;
 use super::place::{StorePlace, StoreSettings};
 use super::reading::{Known, Sink};
@@ -96,9 +96,20 @@ pub(crate) fn add_session(
         } else if is_locked {
             NotAdded::Locked(error.to_string())
         } else {
-            NotAdded::Failed(error.to_string())
+            NotAdded::Failed(with_way_out(error.to_string()))
         }
     })
+}
+
+/// Why a session was not made, with what a person can do where the store is damaged.
+fn with_way_out(why: String) -> String {
+    match why.contains(DAMAGED) {
+        true => format!(
+            "{why}; `duologue sessions export ID | duologue sessions import - --store OTHER` makes a copy in another \
+             store"
+        ),
+        false => why,
+    }
 }
 
 /// Whether one of the stores has a session, as far as they can be read.

@@ -21,6 +21,9 @@ const STORE_FILES: usize = 4;
 /// Files that the rest of the process may have had open at that moment, and has closed since.
 const OTHER_FILES: usize = 16;
 
+/// Words in the errors of a file that is damaged, and so is not written.
+pub(super) const DAMAGED: &str = "it is damaged";
+
 /// What the error of a session says that is to begin and is stored already.
 pub(crate) const EXISTS: &str = "is in the store already";
 
@@ -251,7 +254,7 @@ fn explained(error: &rusqlite::Error) -> String {
     }
     if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) {
         return format!(
-            "it is damaged ({error}); if an older copy has taken its place, the log beside it (-wal) belongs to the \
+            "{DAMAGED} ({error}); if an older copy has taken its place, the log beside it (-wal) belongs to the \
              file before it: remove that, and copy again"
         );
     }

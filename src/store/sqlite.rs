@@ -14,7 +14,7 @@ mod write;
 pub(super) use inspect::inspect;
 pub(super) use lock::own_name;
 
-use super::error::StoreError;
+use super::error::{DAMAGED, StoreError};
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use crate::support::lock;
@@ -155,7 +155,7 @@ impl Sqlite {
     /// Checks that the file is not damaged: a damaged one is only read.
     pub(super) fn check_writable(&self) -> Result<(), StoreError> {
         let Some(damage) = &self.damage else { return Ok(()) };
-        let source = io::Error::other(format!("it is damaged: {damage}"));
+        let source = io::Error::other(format!("{DAMAGED}: {damage}"));
         Err(StoreError::Io { path: self.path.clone(), action: "written", source })
     }
 

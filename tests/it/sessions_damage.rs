@@ -146,6 +146,37 @@ fn a_damaged_session_goes_on_in_a_copy() {
     assert!(!ended.stderr.contains("fork"), "{ended:?}");
 }
 
+/// Nothing is written to a file that is damaged itself.
+#[test]
+fn a_session_of_a_damaged_file_goes_on_in_another_one() {
+    let folder = three();
+    let bytes = fs::read(folder.path("store")).expect("a store");
+    fs::write(folder.path("store"), &bytes[..bytes.len() - PAGE_BYTES]).expect("a file");
+    let exec = |name: &str| {
+        let place = folder.name(name);
+        let words = ["exec", "--engine", "echo", "--store", &place, "--session", "a", "go on"];
+        let ended = run(&folder, &words);
+        assert_eq!(ended.status, 0, "{ended:?}");
+        ended
+    };
+    let advice = "`duologue sessions export ID | duologue sessions import - --store OTHER`";
+    let ended = exec("store");
+    assert!(ended.stderr.contains(advice), "{ended:?}");
+    let forked = sessions(&folder, "store", &["fork", "a"]);
+    assert!(forked.status == 2 && forked.stderr.contains(advice), "{forked:?}");
+    let exported = sessions(&folder, "store", &["export", "a"]);
+    assert_eq!(exported.status, 1, "{exported:?}");
+    let other = folder.name("other");
+    let words = ["sessions", "import", "-", "--store", &other];
+    let mut import = Once::start(duologue(&folder, &words));
+    import.write(&exported.stdout);
+    let imported = import.finish();
+    assert_eq!((imported.status, &*imported.stdout), (0, "a\n"), "{imported:?}");
+    let ended = exec("other");
+    assert!(ended.stdout.contains("Before that you said: needle of a"), "{ended:?}");
+    assert!(!ended.stderr.contains("damaged"), "{ended:?}");
+}
+
 #[test]
 fn a_session_with_any_name_is_one_line_of_a_table() {
     let folder = Folder::new();

@@ -16,6 +16,7 @@ use crate::cli::config::profile;
 use crate::cli::store::default_place;
 use crate::cli::tools::{ProfileTools, ToolSettings};
 use crate::cli::{LogLevel, log};
+use crate::conversation::log::COPY_ADVICE;
 use crate::engine::ErrorClass;
 use crate::protocol::constants::command_code;
 use crate::session::SessionMode;
@@ -219,8 +220,7 @@ fn damage(Checked { sessions, damaged }: &Checked) -> Option<String> {
     (!damaged.is_empty()).then(|| {
         format!(
             "of {sessions} sessions that were read {} can't be read as a whole: {}; `duologue sessions show ID` \
-             prints the rest of one and says what is missing, and `duologue sessions fork ID` makes a copy of the rest \
-             that can be stored again",
+             prints the rest of one and says what is missing, and {COPY_ADVICE}",
             damaged.len(),
             shown_ids(damaged)
         )
