@@ -106,6 +106,34 @@ fn a_change_of_an_attachment_is_proved() {
     assert!(stderr.contains("its checksum differs"), "{stderr}");
 }
 
+/// A disk has lost what the server keeps of a large value.
+#[test]
+fn an_attachment_that_the_server_can_not_read_does_not_hide_the_conversation() {
+    needs!(Postgres);
+    let database = Database::new();
+    let mut server = database.stored(&[]).start();
+    let image = format!("data:image/png;base64,{}", BASE64.encode(PNG));
+    server.send(attach("r1", "what is it?", &[json!({ "url": image })]));
+    assert_eq!(server.wait_done("r1"), "ok");
+    assert_eq!(server.turn("r2", "and now?"), "ok");
+    server.finish();
+    // Only the query for the bytes has a limit.
+    database.query(
+        "ALTER TABLE duologue.blobs RENAME TO kept; \
+         CREATE FUNCTION duologue.damaged(data bytea) RETURNS bytea LANGUAGE plpgsql AS $$ BEGIN \
+             IF current_query() LIKE '%LIMIT%' THEN \
+                 RAISE EXCEPTION 'missing chunk number 0' USING ERRCODE = 'XX001'; \
+             END IF; \
+             RETURN data; \
+         END $$; \
+         CREATE VIEW duologue.blobs AS SELECT sha256, duologue.damaged(data) AS data \
+             FROM duologue.kept",
+    );
+    let (shown, stderr, is_reported) = go_on(&database);
+    assert_eq!((shown, is_reported), (4, true));
+    assert!(stderr.contains("missing chunk number 0"), "{stderr}");
+}
+
 /// A crash, or a restore of one of them, can come between the two.
 #[test]
 fn a_store_that_is_behind_the_other_is_completed() {

@@ -128,6 +128,11 @@ impl PostgresError {
             || matches!(self, Self::Server { code, .. } if is_of_connection(code))
     }
 
+    /// The server can't read what it keeps (class XX).
+    pub(super) fn is_damage(&self) -> bool {
+        matches!(self, Self::Server { code, .. } if code.code().starts_with("XX"))
+    }
+
     /// The server reports this state.
     pub(super) fn has_code(&self, of: &[SqlState]) -> bool {
         matches!(self, Self::Server { code, .. } if of.contains(code))

@@ -62,7 +62,7 @@ impl Core {
             let key: i64 = row.get(0);
             let answers = Answers::of(link, key, row.get(6)).await?;
             if reading.wants_blobs() {
-                answers.blobs(&mut reading).await?;
+                answers.blobs_anyhow(&mut reading).await?;
             }
             answers.rows(&mut reading).await?;
         }
@@ -109,6 +109,19 @@ impl<'a> Answers<'a> {
         let values =
             [(&self.key as _, Type::INT8), last, (&rows, Type::INT8), (&bytes, Type::INT8)];
         self.link.large_rows(sql, &values, self.bytes).await
+    }
+
+    /// The bytes of the attachments; up to the first that the server can't read, which must not hide the log.
+    async fn blobs_anyhow(&self, reading: &mut Reading) -> Result<(), PostgresError> {
+        match self.blobs(reading).await {
+            Err(error) if error.is_damage() => {
+                reading.unread().stopped(&error);
+                // An error ends a transaction.
+                self.link.run("ROLLBACK").await?;
+                self.link.run(&begin_reading(self.bytes.max(SMALL_BYTES_MAX))).await
+            }
+            read => read,
+        }
     }
 
     /// The bytes of the attachments.
