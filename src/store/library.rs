@@ -465,18 +465,35 @@ impl Library {
         session: &SessionId,
         since_ms: i64,
     ) -> Result<Option<Deleted>, String> {
+        self.while_unused(session, since_ms, delete_from)
+    }
+
+    /// Whether `delete_unused` would delete a session now.
+    ///
+    /// # Errors
+    /// If a store can't be read, or be claimed in, for a person.
+    pub(crate) fn is_unused(&self, session: &SessionId, since_ms: i64) -> Result<bool, String> {
+        Ok(self.while_unused(session, since_ms, |_, _, _| Ok(()))?.is_some())
+    }
+
+    fn while_unused<T>(
+        &self,
+        session: &SessionId,
+        since_ms: i64,
+        act: impl FnOnce(&mut [Store], &SessionId, &[Claim]) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, String> {
         let stored = self.stored(session);
-        let deleted = self.while_claimed(&stored, |stores, claims| {
+        let done = self.while_claimed(&stored, |stores, claims| {
             for store in stores.iter_mut() {
                 if store.summary(&stored)?.is_some_and(|it| it.updated_ms >= since_ms) {
                     return Ok(None);
                 }
             }
-            delete_from(stores, &stored, claims).map(Some)
+            act(stores, &stored, claims).map(Some)
         });
-        match deleted {
+        match done {
             Err(StoreError::Locked { .. }) => Ok(None),
-            deleted => deleted.map_err(|error| error.to_string()),
+            done => done.map_err(|error| error.to_string()),
         }
     }
 

@@ -598,7 +598,7 @@ fn sessions_that_nobody_has_used_for_a_time_are_deleted_together() {
     drop(database);
     let delete = |more: &[&str]| envelope(&folder, &[&["delete"], more].concat());
     assert_eq!(delete(&["--older-than", "101d"]).0["data"], json!([]));
-    assert_eq!(delete(&["--older-than", "99d", "--dry-run"]).0["data"], json!(["held", "old"]));
+    assert_eq!(delete(&["--older-than", "99d", "--dry-run"]).0["data"], json!(["old"]));
     // What a process has open is used, however long ago something was said in it.
     let (deleted, status) = delete(&["--older-than", "99d"]);
     assert_eq!((status, &deleted["data"]), (0, &json!(["old"])), "{deleted}");
@@ -607,12 +607,15 @@ fn sessions_that_nobody_has_used_for_a_time_are_deleted_together() {
     let deleted = sessions(&folder, &["delete", "--older-than", "3mo"]);
     assert_eq!((deleted.status, deleted.stdout.as_str()), (0, "deleted held\n"), "{deleted:?}");
     assert_eq!(sessions(&folder, &["show", "new"]).status, 0);
-    for wrong in ["90", "-1d", "0d", "soon", ""] {
-        let refused = sessions(&folder, &["delete", "--older-than", wrong]);
+    for wrong in ["90", "-1d", "0d", "soon", "", "6m", "30s", "1h 5m"] {
+        let age = format!("--older-than={wrong}");
+        let refused = sessions(&folder, &["delete", &age]);
         assert!(refused.status == 2 && refused.stderr.contains("90d"), "{wrong}: {refused:?}");
     }
-    for words in
-        [&["delete"][..], &["delete", "new", "--dry-run"], &["delete", "new", "--older-than", "1d"]]
+    let dry = sessions(&folder, &["delete", "new", "--dry-run"]);
+    assert_eq!((dry.status, dry.stdout.as_str()), (0, "would delete new\n"), "{dry:?}");
+    assert_eq!(sessions(&folder, &["show", "new"]).status, 0);
+    for words in [&["delete"][..], &["delete", "--dry-run"], &["delete", "new", "--older-than=1d"]]
     {
         assert_eq!(sessions(&folder, words).status, 2, "{words:?}");
     }

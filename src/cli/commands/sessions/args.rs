@@ -210,8 +210,8 @@ pub struct DeleteArgs {
     #[arg(long, value_name = "AGE", value_parser = age, conflicts_with = "ids")]
     pub older_than: Option<Span>,
 
-    /// With --older-than: print the sessions that would be deleted, and delete none
-    #[arg(long, requires = "older_than")]
+    /// Print the sessions that would be deleted, and delete none
+    #[arg(long)]
     pub dry_run: bool,
 
     /// The store.
@@ -318,8 +318,12 @@ impl Places {
     }
 }
 
-/// Reads a span of time with its unit.
+/// Reads a span of time with its unit. Nobody means minutes, and who writes 6m for months would lose nearly everything.
 fn age(text: &str) -> Result<Span, String> {
-    let span = text.parse::<Span>().ok().filter(|span| span.is_positive());
-    span.ok_or_else(|| "it is no time with its unit, such as 90d, 12h, 2w or 6mo".to_owned())
+    const EXPECTED: &str = "it is no time with its unit, such as 90d, 12h, 2w or 6mo";
+    let span = text.parse::<Span>().ok().filter(|span| span.is_positive()).ok_or(EXPECTED)?;
+    if span.get_minutes() != 0 || span.get_seconds() != 0 || span.get_milliseconds() != 0 {
+        return Err(format!("{EXPECTED}; m is for minutes, and hours are the smallest unit"));
+    }
+    Ok(span)
 }

@@ -12,6 +12,8 @@ use jiff::{Span, Zoned};
 /// What is told of the deletion.
 struct Report {
     is_json: bool,
+    /// Nothing is deleted, and only told what would be.
+    is_dry: bool,
     envelope: Envelope,
     out: Out,
     /// The first of the errors.
@@ -22,9 +24,10 @@ struct Report {
 pub(super) fn delete(args: &DeleteArgs) -> Result<u8, Failure> {
     let library = library(&args.places)?;
     let is_json = args.output.is_json();
-    let mut report = Report { is_json, envelope: Envelope::new(), out: Out::new()?, error: None };
+    let (envelope, out) = (Envelope::new(), Out::new()?);
+    let mut report = Report { is_json, is_dry: args.dry_run, envelope, out, error: None };
     match &args.older_than {
-        Some(age) => delete_unused(&library, age, args.dry_run, &mut report)?,
+        Some(age) => delete_unused(&library, age, &mut report)?,
         None => delete_named(&library, &args.ids, &mut report)?,
     }
     report.finish()
@@ -33,6 +36,10 @@ pub(super) fn delete(args: &DeleteArgs) -> Result<u8, Failure> {
 fn delete_named(library: &Library, ids: &[String], report: &mut Report) -> Result<(), Failure> {
     for id in ids {
         let deleted = match session_id(id) {
+            Some(session) if report.is_dry => library.has(&session).map(|has| match has {
+                true => Deleted::Whole,
+                false => Deleted::Missing,
+            }),
             Some(session) => library.delete(&session),
             None => Ok(Deleted::Missing),
         };
@@ -48,12 +55,7 @@ fn delete_named(library: &Library, ids: &[String], report: &mut Report) -> Resul
 }
 
 /// Deletes the sessions that were written last before the time that `age` ago was; or only names them.
-fn delete_unused(
-    library: &Library,
-    age: &Span,
-    is_dry: bool,
-    report: &mut Report,
-) -> Result<(), Failure> {
+fn delete_unused(library: &Library, age: &Span, report: &mut Report) -> Result<(), Failure> {
     let since_ms = before_now(age)?;
     let listing = library.titles().map_err(Failure::Store)?;
     for loss in listing.losses {
@@ -62,11 +64,11 @@ fn delete_unused(
     let unused = listing.sessions.into_iter().filter(|session| session.updated_ms < since_ms);
     for id in unused.map(|session| session.id) {
         let Some(session) = session_id(&id) else { continue };
-        if is_dry {
-            report.line("would delete", &id)?;
-            continue;
-        }
-        match library.delete_unused(&session, since_ms) {
+        let deleted = match report.is_dry {
+            true => library.is_unused(&session, since_ms).map(|is| is.then_some(Deleted::Whole)),
+            false => library.delete_unused(&session, since_ms),
+        };
+        match deleted {
             // Somebody uses it again, or another process has deleted it meanwhile.
             Ok(None | Some(Deleted::Missing)) => {}
             Ok(Some(deleted)) => report.add(&id, Ok(deleted))?,
@@ -99,13 +101,10 @@ impl Report {
             }
             Ok(Deleted::Whole | Deleted::Missing) => {}
         }
-        self.line("deleted", id)
-    }
-
-    fn line(&mut self, what: &str, id: &str) -> Result<(), Failure> {
         if self.is_json {
             return self.envelope.push(&id, &mut self.out);
         }
+        let what = if self.is_dry { "would delete" } else { "deleted" };
         self.out.line(&format!("{what} {}", escape_control(id)))
     }
 
