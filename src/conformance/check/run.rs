@@ -106,11 +106,10 @@ impl Run {
             return report.add(Rule::EventOrder, "an event after the end of its run");
         }
         if !event.reports_on_call() {
-            // A run may fail between a summary and the call that is to answer.
+            // A run may fail, or be stopped, between a summary and the call that is to answer.
             let is_answer = matches!(
                 event,
-                RunEvent::Rejected { .. }
-                    | RunEvent::RunEnded { end: RunEnd::Finished | RunEnd::Stopped, .. }
+                RunEvent::Rejected { .. } | RunEvent::RunEnded { end: RunEnd::Finished, .. }
             );
             self.calls.settle(is_answer, session, report);
         }
