@@ -16,6 +16,9 @@ const ROW: &str = "INSERT INTO log(session, number, first, last, sealed, previou
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
 const END: &str = "SELECT rows, head FROM sessions WHERE key = ?";
 const REPLACED: &str = "DELETE FROM log WHERE session = ? AND number > ? RETURNING length(events)";
+/// A copy that is damaged is mended by the next one.
+const BLOB_MENDED: &str = "INSERT INTO blobs(sha256, data) VALUES (?1, ?2) \
+     ON CONFLICT(sha256) DO UPDATE SET data = excluded.data WHERE data IS NOT excluded.data";
 const BLOB: &str = "INSERT OR IGNORE INTO blobs(sha256, data) VALUES (?, ?)";
 const BLOB_OF: &str = "INSERT OR IGNORE INTO session_blobs(session, sha256) VALUES (?, ?)";
 const SESSION: &str = "INSERT INTO sessions(id, title, folder, created_ms, updated_ms, changed, \
@@ -262,7 +265,10 @@ impl Writing<'_> {
     /// Adds bytes that an attachment needs, unless they are there.
     fn blob(&mut self, sha256: &str, data: &[u8]) -> Result<(), StoreError> {
         if data.len() <= WHOLE_BYTES_MAX {
-            self.run(BLOB, (sha256, data))?;
+            // What can't be read can't be compared: it stays as it is.
+            if self.run(BLOB_MENDED, (sha256, data)).is_err() {
+                self.run(BLOB, (sha256, data))?;
+            }
             return Ok(());
         }
         if self.run(BLOB, (sha256, ZeroBlob(data.len() as u64)))? > 0 {
