@@ -255,10 +255,21 @@ fn unquoted(command: &str, words: &[&str]) -> String {
     let options = match before {
         [] => String::new(),
         // What was typed may have to be quoted, or be a secret.
-        _ if !before.iter().all(|word| is_plain(word)) => "… ".to_owned(),
+        _ if !before.iter().all(|word| is_plain(word)) || has_key(before) => "… ".to_owned(),
         _ => before.join(" ") + " ",
     };
-    format!("put the prompt in quotes: duologue {command} {options}\"{}\"", prompt(words, start))
+    let rest = if words.iter().skip(start).any(|it| it.starts_with('-')) { " …" } else { "" };
+    format!(
+        "put the prompt in quotes: duologue {command} {options}\"{}\"{rest}",
+        prompt(words, start)
+    )
+}
+
+/// Whether an option among `words` holds a key, under the names that other programs have for it, too.
+fn has_key(words: &[&str]) -> bool {
+    let is_secret =
+        |word: &str| ["key", "token", "secret", "password"].iter().any(|it| word.contains(it));
+    words.iter().any(|word| word.starts_with('-') && is_secret(&word.to_ascii_lowercase()))
 }
 
 /// Whether `word` is the same in a shell, and is no header and no address.
