@@ -15,8 +15,8 @@ pub(crate) const CUT_OFF: &str = "the process ended before the run did";
 
 /// What a person can do about a session that is damaged in its store, a file that may be damaged itself.
 pub(crate) const COPY_ADVICE: &str = "a copy of it can be stored again: `duologue sessions fork ID` makes one in the \
-     same store, or, where that can't be written, `duologue sessions export ID | duologue sessions import - --store \
-     OTHER` in another one";
+     same store, or, where that can't be written, `duologue sessions export ID | duologue sessions import -` in another \
+     one that is named";
 
 /// A record that a session appends to its log. Its frames may be shown once it is durable.
 #[derive(Clone, Debug, PartialEq)]

@@ -159,7 +159,7 @@ fn a_session_of_a_damaged_file_goes_on_in_another_one() {
         assert_eq!(ended.status, 0, "{ended:?}");
         ended
     };
-    let advice = "`duologue sessions export ID | duologue sessions import - --store OTHER`";
+    let advice = "`duologue sessions export ID | duologue sessions import -";
     let ended = exec("store");
     assert!(ended.stderr.contains(advice), "{ended:?}");
     let forked = sessions(&folder, "store", &["fork", "a"]);

@@ -410,7 +410,8 @@ fn the_bytes_of_attachments_survive_an_export() {
     store.execute("DELETE FROM blobs", []).expect("it is changed");
     drop(store);
     let exported = sessions(&folder, &["export", "s"]);
-    assert!(exported.stderr.contains("records of the session are missing"), "{exported:?}");
+    let lost = "the bytes of 2 attachments of the session are missing";
+    assert!(exported.stderr.contains(lost), "{exported:?}");
 }
 
 /// A prompt that was an image alone is sent as words where a recording has only its name.
