@@ -194,7 +194,7 @@ impl Store {
         }
     }
 
-    /// Checks that no other process has the lease of a session, without asking for one. Of a file the lock is as cheap to
+    /// Checks that no other process has the lease of a session, without asking for one. The lock of a file is cheap to
     /// ask for, which a claim does.
     fn check_lease(&mut self, session: &SessionId) -> Result<(), StoreError> {
         match self {

@@ -96,14 +96,14 @@ fn leaving_names_the_conversation_in_which_something_was_said() {
     person.sees("another conversation begins");
     person.types("/quit\r");
     let screen = person.ends().1;
-    assert!(printed_command(&screen, "the conversation before").contains(" --session-id first "));
+    assert!(printed_command(&screen, "the conversation before").contains(" --session first"));
     let mut command = chat(&folder, &["-c"]);
     store(&mut command);
     let mut person = Person::start(command);
     person.answered("You said: hello");
     person.types("\u{4}");
     let screen = person.ends().1;
-    assert!(printed_command(&screen, "this conversation").contains(" --session-id first "));
+    assert!(printed_command(&screen, "this conversation").contains(" --session first"));
     let mut command = chat(&folder, &["-c"]);
     store(&mut command);
     let mut person = Person::start(command);
@@ -137,7 +137,7 @@ fn a_conversation_whose_first_answer_was_cut_off_can_go_on() {
     person.process().send(Signal::TERM);
     let (status, screen) = person.ends();
     assert_eq!(status, 143);
-    assert!(printed_command(&screen, "this conversation").contains(" --session-id cut "));
+    assert!(printed_command(&screen, "this conversation").contains(" --session cut"));
 }
 
 /// `command` with the default action of every signal, also of those that are ignored where the tests run: a

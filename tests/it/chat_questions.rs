@@ -61,7 +61,7 @@ fn no_key_answers_a_question_that_came_while_an_editor_had_the_terminal() {
     let folder = folder_with_calls(&mark, &["one"], "");
     // The key stays a carriage return until the chat reads it.
     let editor = "stty raw -echo
-until grep -q ToolApprovalRequested frames; do sleep 0.01; done
+until grep -q ChatProviderCallFinished frames; do sleep 0.01; done
 sleep 1.1
 echo the editor waits
 until test -e typed; do sleep 0.01; done

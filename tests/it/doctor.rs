@@ -216,7 +216,10 @@ fn the_key_of_a_profile_is_shown_by_its_place() {
     let expected = "the variable WORK_KEY, which is set (profile work";
     check(&set, &format!("ok     key: {expected}, {user}:6)"));
     let unset = doctor(&variable, &words, &own);
-    check(&unset, "wrong  key: the variable WORK_KEY, which is to hold the key, is not set");
+    check(
+        &unset,
+        "wrong  key: the variable WORK_KEY, which is to hold the profile's key, is not set",
+    );
     check(&unset, "ok     engine: openai (profile work");
     check(&unset, "ok     model: m (profile work");
     assert!(!unset.stdout.contains("wrong  settings"), "{unset:?}");

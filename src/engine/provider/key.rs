@@ -192,7 +192,9 @@ async fn in_file(path: &Path, names: &SettingNames) -> Result<Secret, NoKey> {
 fn in_variable(name: &str) -> Result<Secret, NoKey> {
     let key = std::env::var(name).ok().as_deref().and_then(Secret::new);
     key.ok_or_else(|| {
-        NoKey::new(format!("the variable {name}, which is to hold the key, is not set; set it"))
+        NoKey::new(format!(
+            "the variable {name}, which is to hold the profile's key, is not set or empty; set it"
+        ))
     })
 }
 
