@@ -269,7 +269,9 @@ impl State {
         let ends = [Press::plain(Key::Enter), Press::ctrl('s')];
         let is_end = ends.contains(&press);
         is_end.then(|| {
-            let reason = self.take_reason().unwrap_or_default();
+            // An earlier one that is taken up again is written as prompts are.
+            let written = self.take_reason().unwrap_or_default();
+            let reason = self.prompt_in(&written);
             if !reason.is_empty() {
                 // It is no prompt, so that later chats do not have it.
                 self.history.add(&self.line_of(&reason));

@@ -55,6 +55,7 @@ mod tests {
     use super::*;
     use crate::protocol::constants::done;
     use crate::protocol::proto::tools::ToolApprovalResolved;
+    use crate::tui::model::edits::tests::{replacement, turn};
     use crate::tui::model::tests::Scene;
     use crate::tui::model::{CommandOutput, Event};
     use crate::tui::terminal::keys::{Key, Press};
@@ -78,6 +79,29 @@ mod tests {
         scene.press(Press::ctrl('g'));
         scene.write("rnot");
         scene
+    }
+
+    #[test]
+    fn an_edit_that_is_refused_while_an_editor_runs_makes_no_edit_of_its_text() {
+        let mut scene = Scene::new();
+        turn(&mut scene, "a", "hello");
+        scene.event(Event::Sent(replacement("a-user", "changed"), "e".to_owned()));
+        opens_editor(&mut scene);
+        scene.done("e", done::FAILED);
+        edited(&mut scene, "another");
+        assert_eq!((scene.state.editor.text(), &scene.state.edits), ("another", &None));
+    }
+
+    #[test]
+    fn a_reason_that_is_taken_up_again_is_the_same() {
+        let mut scene = Scene::new();
+        scene.ask("r", "go");
+        scene.asks_approval("r", "c");
+        scene.press(Press::ctrl('g'));
+        scene.write("r//quit is no reason");
+        scene.key(Key::Enter);
+        let actions = format!("{:?}", scene.actions);
+        assert!(actions.contains("reason: \"/quit is no reason\""), "{actions}");
     }
 
     #[test]

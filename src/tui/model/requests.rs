@@ -190,8 +190,10 @@ impl State {
 
     /// Gives a prompt back that was to take the place of the prompt `message_id`, and is still to do so.
     fn give_replacement_back(&mut self, message_id: String, prompt: &str) {
+        // What comes back from the editor has the place of what it was given, which was no edit.
+        let is_lent = self.lent.is_some();
         let is_alone = self.give_back(self.line_of(prompt));
-        if is_alone && self.prompts.iter().any(|asked| asked.message_id == message_id) {
+        if is_alone && !is_lent && self.prompts.iter().any(|asked| asked.message_id == message_id) {
             self.edits = Some(message_id);
         }
     }
