@@ -79,10 +79,15 @@ impl State {
     fn announce(&mut self) {
         self.take_draft_back();
         self.asking = Asking::default();
-        if let Some(text) = self.approvals.first().map(Approval::request) {
+        if let Some(text) = self.asked_call() {
             self.waits_for_person(Notice::Question);
             self.announce_call(text);
         }
+    }
+
+    /// The first call that is asked about, as it was printed.
+    pub(crate) fn asked_call(&self) -> Option<String> {
+        self.approvals.first().map(Approval::request)
     }
 
     fn announce_call(&mut self, text: String) {

@@ -2,7 +2,7 @@
 
 use crate::support::files::write_all;
 use crate::tui::display::{FullScreen, Inline, Next};
-use crate::tui::model::{Lines, Scroll, Size, State};
+use crate::tui::model::{Lines, Piece, Scroll, Size, State};
 use crate::tui::terminal::{self, Terminal};
 use crate::tui::text::{Line, is_sent};
 use crate::tui::view::{Live, Look, Pager, Printer, page, shows_question, under_scrollback};
@@ -284,13 +284,15 @@ impl Screen {
         }
     }
 
-    /// Whether a picture of `state` shows all of the open question, right below the call that it is about. Plain lines
-    /// have `Lines::question_is_shown`.
+    /// Whether a picture of `state` shows all of the open question. On the full screen, which has nothing above it, the
+    /// calls that it is about must be there, too. Plain lines have `Lines::question_is_shown`.
     pub(super) fn shows_question(&self, state: &State) -> bool {
         match self {
             Self::Inline { printer, .. } => shows_question(state, printer),
             Self::Full { pager, .. } => {
-                !pager.is_scrolled() && shows_question(state, pager.printer())
+                let call = state.asked_call();
+                let is_call = |piece: &Piece| matches!(piece, Piece::Note(_, text) if call.as_ref() == Some(text));
+                pager.shows_from(is_call) && shows_question(state, pager.printer())
             }
             Self::Plain { .. } => false,
         }

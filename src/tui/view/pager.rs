@@ -17,7 +17,7 @@ pub(crate) struct Pager {
     is_unfolded: bool,
     /// The first line on the screen; `None`: the end is followed.
     top: Option<usize>,
-    /// Rows that were shown last.
+    /// Rows for lines in the last picture; none where the live region takes all of them.
     rows: usize,
 }
 
@@ -119,7 +119,7 @@ impl Pager {
 
     pub(crate) fn scroll(&mut self, scroll: Scroll) {
         let page = self.rows.saturating_sub(1).max(1);
-        let last = self.lines.len().saturating_sub(self.rows);
+        let last = self.lines.len().saturating_sub(self.rows.max(1));
         let top = self.top.unwrap_or(last);
         self.top = match scroll {
             // Nothing is above.
@@ -135,10 +135,17 @@ impl Pager {
         self.top.is_some()
     }
 
-    /// The lines for so many rows.
+    /// Whether the rows that were shown last have all from the last piece that `is_it` on; also if there is none.
+    pub(crate) fn shows_from(&self, is_it: impl Fn(&Piece) -> bool) -> bool {
+        let first = self.pieces.iter().rev().find(|placed| is_it(&placed.piece));
+        !self.is_scrolled() && first.is_none_or(|it| self.lines.len() - it.line <= self.rows)
+    }
+
+    /// The lines for so many rows. Once these have the end, it is followed again.
     pub(crate) fn shown(&mut self, rows: usize) -> &[Line] {
-        self.rows = rows.max(1);
+        self.rows = rows;
         let last = self.lines.len().saturating_sub(rows);
+        self.top.take_if(|top| *top >= last);
         let top = self.top.map_or(last, |top| top.min(last));
         &self.lines[top..(top + rows).min(self.lines.len())]
     }
@@ -207,6 +214,36 @@ mod tests {
         pager.lay_out(17, false);
         pager.lay_out(40, false);
         assert_eq!(pager.top, line);
+    }
+
+    #[test]
+    fn a_larger_screen_that_has_the_end_follows_it_again() {
+        let mut pager = pager();
+        pager.push(Piece::Lines((0..40).map(|number| number.to_string()).collect()));
+        shown(&mut pager);
+        pager.scroll(Scroll::PageUp);
+        shown(&mut pager);
+        assert!(pager.is_scrolled());
+        pager.shown(60);
+        assert!(!pager.is_scrolled());
+    }
+
+    #[test]
+    fn a_piece_is_shown_where_all_its_lines_are() {
+        let mut pager = pager();
+        pager.push(prompt("one"));
+        let call = "an argument that is long ".repeat(20);
+        pager.push(Piece::Note(Note::Warning, call.clone()));
+        let is_call = |piece: &Piece| matches!(piece, Piece::Note(_, text) if *text == call);
+        for (rows, expected) in [(0, false), (5, false), (40, true)] {
+            pager.shown(rows);
+            assert_eq!(pager.shows_from(is_call), expected, "{rows}");
+        }
+        pager.shown(0);
+        assert!(pager.shows_from(|_| false), "nothing is looked for");
+        pager.shown(5);
+        pager.scroll(Scroll::PageUp);
+        assert!(!pager.shows_from(|_| false));
     }
 
     #[test]
