@@ -215,6 +215,7 @@ fn always_thinks(model: &str) -> bool {
 /// The provider has no word for less than "low", which is the least reasoning of a model that always does.
 fn effort<'a>(model: &str, settings: &'a CallSettings) -> Option<&'a str> {
     match (settings.reasoning_effort.as_deref(), settings.reasoning_budget) {
+        (_, Some(0)) if always_thinks(model) => Some("low"),
         (Some("none"), _) | (None, Some(0)) => always_thinks(model).then_some("low"),
         (Some("minimal"), _) => Some("low"),
         (effort, _) => effort,

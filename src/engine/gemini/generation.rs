@@ -91,6 +91,8 @@ fn thinking_config<'a>(model: &str, settings: &'a CallSettings) -> Option<Thinki
     let effort = settings.reasoning_effort.as_deref();
     let amount = match (reasoning(model), settings.reasoning_budget) {
         (Reasoning::None, _) => return None,
+        (Reasoning::Budget, Some(0)) => Some(Amount::ThinkingBudget(model::lowest_budget(model))),
+        (Reasoning::Level, Some(0)) => Some(Amount::ThinkingLevel(model::lowest_level(model))),
         (Reasoning::Budget | Reasoning::Level, Some(budget)) => {
             Some(Amount::ThinkingBudget(budget))
         }

@@ -300,10 +300,13 @@ fn a_model_that_always_thinks_does_so_as_little_as_it_can() {
         (body["thinking"].clone(), body["output_config"]["effort"].clone())
     };
     let (none, zero) = (json!({ "reasoning_effort": "none" }), json!({ "reasoning_budget": 0 }));
-    for settings in [&none, &zero] {
+    let both = json!({ "reasoning_effort": "high", "reasoning_budget": 0 });
+    for settings in [&none, &zero, &both] {
         for model in ["claude-fable-5", "claude-mythos-preview", "anthropic/claude-Fable-5.1"] {
             assert_eq!(sent(model, settings), (Value::Null, json!("low")), "{model} {settings}");
         }
+    }
+    for settings in [&none, &zero] {
         let disabled = json!({ "type": "disabled" });
         assert_eq!(sent("claude-opus-5", settings), (disabled, Value::Null), "{settings}");
     }

@@ -192,17 +192,26 @@ fn settings_have_their_places() {
 #[test]
 fn no_effort_is_the_lowest_that_a_model_takes() {
     let thinking = |model: &str, effort: &str| {
-        let settings = json!({ "reasoning_effort": effort });
+        let settings = match effort {
+            "0" => json!({ "reasoning_budget": 0, "reasoning_effort": "high" }),
+            effort => json!({ "reasoning_effort": effort }),
+        };
         let sent = sent(model, &spec(&settings, &[], None), &[user("q")]);
         sent["generationConfig"]["thinkingConfig"].clone()
     };
     for model in ["gemini-2.5-flash", "gemini-2.5-flash-lite"] {
         let expected = json!({ "includeThoughts": false, "thinkingBudget": 0 });
-        assert_eq!(thinking(model, "none"), expected, "{model}");
+        assert_eq!(
+            [thinking(model, "none"), thinking(model, "0")],
+            [(); 2].map(|()| expected.clone())
+        );
     }
     for model in ["gemini-2.5-pro", "models/gemini-2.5-pro-preview-06-05"] {
         let expected = json!({ "includeThoughts": true, "thinkingBudget": 128 });
-        assert_eq!(thinking(model, "none"), expected, "{model}");
+        assert_eq!(
+            [thinking(model, "none"), thinking(model, "0")],
+            [(); 2].map(|()| expected.clone())
+        );
     }
     for (model, level) in [
         ("gemini-flash-latest", "low"),
@@ -217,7 +226,7 @@ fn no_effort_is_the_lowest_that_a_model_takes() {
         ("gemini-flash-lite-latest", "minimal"),
     ] {
         let expected = json!({ "includeThoughts": true, "thinkingLevel": level });
-        for effort in ["none", "minimal"] {
+        for effort in ["none", "minimal", "0"] {
             assert_eq!(thinking(model, effort), expected, "{model} {effort}");
         }
     }
