@@ -56,9 +56,11 @@ impl ActiveRun {
         self.run.is_turn() && self.run.request() == target
     }
 
-    /// Whether the submit of that request waits for a turn of its own.
+    /// Whether the submit of that request waits for a turn of its own: not one that is to join another that waits.
     pub(super) fn has_waiting(&self, request: &RequestId) -> bool {
-        self.waiting.iter().any(|submit| submit.request == *request)
+        let is_there = |id: &RequestId| self.waiting.iter().any(|submit| submit.request == *id);
+        let joins_none = |submit: &Submit| !submit.joins.as_ref().is_some_and(is_there);
+        self.waiting.iter().any(|submit| submit.request == *request && joins_none(submit))
     }
 
     pub(super) fn has_room(&self) -> bool {

@@ -106,7 +106,8 @@ fn prompts_that_joined_are_asked_again_with_the_first() {
 /// The prompt is sent while that run waits for its turn, behind another one.
 #[test]
 fn a_prompt_joins_a_run_that_has_not_begun() {
-    let provider = Provider::start(vec![gated("One."), says("Two."), says("Three.")]);
+    let provider =
+        Provider::start(vec![gated("One."), says("Two."), says("Three."), says("Four.")]);
     let mut server = running(&provider, &["--on-busy", "queue"]);
     server.send(submit("next", "second"));
     server.send(steer("more", "next", "third"));
@@ -114,15 +115,18 @@ fn a_prompt_joins_a_run_that_has_not_begun() {
         json!({ "prompt": "fourth", "targetRequestId": "next", "settings": { "seed": 1 } });
     server.send(json!({ "requestId": "set", "submit": settings }).to_string());
     assert_eq!(server.wait_done("set"), "failed");
+    // Nothing joins a prompt that joins: this one has a turn of its own, with its settings.
+    let own = json!({ "prompt": "fifth", "targetRequestId": "more", "settings": { "seed": 1 } });
+    server.send(json!({ "requestId": "own", "submit": own }).to_string());
     provider.open_gate();
-    for id in ["run", "more", "next"] {
+    for id in ["run", "more", "next", "own"] {
         assert_eq!(server.wait_done(id), "ok", "{id}");
     }
     let frames = server.finish().frames;
     assert_eq!(errors(&frames, "set"), ["invalid_settings"]);
     assert_eq!(accepted(&frames, "more").len(), 1);
     let starts = frames.iter().filter(|frame| frame.is_event("ChatRunStarted"));
-    assert_eq!(starts.map(Frame::id).collect::<Vec<_>>(), ["run", "next"]);
+    assert_eq!(starts.map(Frame::id).collect::<Vec<_>>(), ["run", "next", "own"]);
     let last = roles(&provider.wait_request(3).body).pop().expect("a prompt");
     assert_eq!(last, ("user".to_owned(), "third".to_owned()));
 }
