@@ -249,7 +249,7 @@ fn unquoted(command: &str, words: &[&str]) -> String {
     if let (Some(&"--resume"), false) = (before.last(), words.contains(&"--session-id")) {
         let name = words.get(start).copied().filter(|name| is_plain(name)).unwrap_or("NAME");
         return format!(
-            "--resume has no value; --session {name} goes on with the session of that name"
+            "--resume takes no value; --session {name} resumes the session of that name"
         );
     }
     let options = match before {

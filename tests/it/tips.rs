@@ -186,9 +186,18 @@ fn a_prompt_of_several_words_needs_quotes() {
     let header = ["exec", "--header", "X-Key: s3cret", "hello", "world"];
     check(&header, "quotes: duologue exec … \"hello world\"");
     assert!(!wrong(&header).stderr.contains("s3cret"));
-    check(&["exec", "--resume", "ada", "hi"], "--session ada goes on with the session");
+    for name in ["--openai-api-key", "--claude-api-key", "--gemini-api-key"] {
+        for (command, output) in [("exec", "json"), ("exec", "jsonl"), ("chat", "text")] {
+            let key = [command, name, "sk-s3cret", "hello", "world", "--output", output];
+            let ended = wrong(&key);
+            let has_tip = ended.stderr.contains("put the prompt in quotes");
+            let all = ended.stdout + &ended.stderr;
+            assert!(has_tip && !all.contains("s3cret"), "{key:?}: {all}");
+        }
+    }
+    check(&["exec", "--resume", "ada", "hi"], "--session ada resumes the session");
     check(&["exec", "What", "is", "it"], "quotes: duologue exec \"What is it\"");
-    check(&["exec", "What", "is", "--engine", "echo"], "quotes: duologue exec \"What is\"");
+    check(&["exec", "What", "is", "--engine", "echo"], "quotes: duologue exec \"What is\" …");
     let ended = wrong(&["exec", "What", "is", "--output", "json"]);
     assert!(ended.stderr.starts_with("error: unexpected argument 'is' found"), "{ended:?}");
     assert!(ended.stdout.contains("duologue exec"), "{ended:?}");

@@ -51,7 +51,7 @@ const TRIED: [Tried; 10] = [
     tried_of(
         "sessions",
         &["resume", "open", "continue", "load"],
-        "'duologue chat --session ID' goes on with a session",
+        "'duologue chat --session ID' resumes a session",
     ),
     tried_of(
         "mcp",

@@ -9,10 +9,10 @@ use crate::store::{Deleted, Library, shown_ids};
 use crate::support::terminal::escape_control;
 use jiff::{Span, Zoned};
 
-/// What is told of the deletion.
+/// The output of `sessions delete`.
 struct Report {
     is_json: bool,
-    /// Nothing is deleted, and only told what would be.
+    /// Lists the sessions and deletes none (`--dry-run`).
     is_dry: bool,
     envelope: Envelope,
     out: Out,
